@@ -46,11 +46,9 @@ struct Reporter {
   }
 
   void add_ops(const NodeList& nodes, ReportedKernel& out) const {
-    std::set<std::pair<std::string, std::string>> seen;
     for (NodeId node : nodes) {
-      const Origin& origin = c.graph[node].origin;
-      const std::string op = origin.op.empty() ? info(c.graph[node]).name : origin.op;
-      if (seen.insert({op, origin.location}).second) out.ops.push_back({op, origin.location});
+      const auto& [op, location, position] = c.graph[node].origin;
+      add_once(out.ops, {op.empty() ? info(c.graph[node]).name : op, location});
     }
   }
 
@@ -81,7 +79,7 @@ struct Reporter {
       for (const PersistentValue& persistent : c.plan.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
     for (const auto& [value, scheme] : schemes)
-      out.schemes.push_back({name_of(value), to_string(scheme)});
+      out.schemes.emplace_back(name_of(value), to_string(scheme));
   }
 
   std::string name_of(NodeId value) const {

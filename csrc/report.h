@@ -9,10 +9,7 @@ namespace stitch {
 
 struct ReportedOp {
   std::string op, location;  // "aten.add.Tensor", "model.py:31"
-};
-
-struct ReportedValue {
-  std::string value, scheme;  // scheme: local, warp, regional, global, store
+  friend bool operator==(const ReportedOp&, const ReportedOp&) = default;
 };
 
 // A value that is read once and stays on chip until the last phase that uses it.
@@ -45,7 +42,7 @@ struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.cpp)
   std::vector<ReportedOp> ops = {};
-  std::vector<ReportedValue> schemes = {};
+  std::vector<std::pair<std::string, std::string>> schemes = {};  // of values
   std::vector<ReportedPersistent> persistent = {};
   std::vector<ReportedTile> tiles = {};
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once

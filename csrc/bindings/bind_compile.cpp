@@ -14,12 +14,11 @@ namespace {
 
 using namespace py::literals;
 
-py::dict to_dict(const ReportedKernel& kernel) {
-  py::dict scheme, persistent, tiles;
+py::dict list_kernel(const ReportedKernel& kernel) {
+  py::dict persistent, tiles;
   const auto ops = map_to_vector(kernel.ops, [](const ReportedOp& op) {
     return py::dict("op"_a = op.op, "location"_a = op.location);
   });
-  for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
   for (const ReportedPersistent& value : kernel.persistent)
     persistent[py::str(value.value)] =
         py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers,
@@ -32,9 +31,9 @@ py::dict to_dict(const ReportedKernel& kernel) {
                "grid"_a = kernel.grid, "block"_a = kernel.block,
                "shared_bytes"_a = kernel.shared_bytes, "registers"_a = kernel.registers,
                "spill_bytes"_a = kernel.spill_bytes, "stack_bytes"_a = kernel.stack_bytes,
-               "predicted_us"_a = kernel.predicted_us, "scheme"_a = scheme,
-               "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
-               "text"_a = kernel.text);
+               "predicted_us"_a = kernel.predicted_us,
+               "scheme"_a = py::dict(py::cast(kernel.schemes)), "compile_ms"_a = kernel.compile_ms,
+               "from_cache"_a = kernel.from_cache, "text"_a = kernel.text);
   const ReportedTime& time = kernel.time;
   if (time.us >= 0)
     row.attr("update")("clock_us"_a = time.us, "bound"_a = time.bound,
@@ -46,31 +45,24 @@ py::dict to_dict(const ReportedKernel& kernel) {
   return row;
 }
 
-py::dict to_dict(const ReportedCall& call) {
-  return py::dict("name"_a = call.name, "location"_a = call.location,
-                  "bytes_read"_a = call.bytes_read, "bytes_written"_a = call.bytes_written);
-}
-
-py::dict to_dict(const ReportedCut& cut) {
-  return py::dict("edge"_a = cut.edge, "rule"_a = cut.rule, "words"_a = cut.words,
-                  "remedy"_a = cut.remedy);
-}
-
-py::dict to_dict(const StageTime& stage) {
-  return py::dict("name"_a = stage.name, "milliseconds"_a = stage.us / 1000);
-}
-
 py::dict to_dict(const Report& report) {
-  const auto rows = [](const auto& items) {
-    return map_to_vector(items, [](const auto& item) { return to_dict(item); });
-  };
+  const auto calls = map_to_vector(report.library_calls, [](const ReportedCall& call) {
+    return py::dict("name"_a = call.name, "location"_a = call.location,
+                    "bytes_read"_a = call.bytes_read, "bytes_written"_a = call.bytes_written);
+  });
+  const auto cuts = map_to_vector(report.cuts, [](const ReportedCut& cut) {
+    return py::dict("edge"_a = cut.edge, "rule"_a = cut.rule, "words"_a = cut.words,
+                    "remedy"_a = cut.remedy);
+  });
+  const auto stages = map_to_vector(report.stages, [](const StageTime& stage) {
+    return py::dict("name"_a = stage.name, "milliseconds"_a = stage.us / 1000);
+  });
   return py::dict(
-      "kernels"_a = rows(report.kernels), "library_calls"_a = rows(report.library_calls),
-      "cuts"_a = rows(report.cuts), "stages"_a = rows(report.stages),
-      "bytes_touched"_a = report.bytes_touched, "bytes_planned"_a = report.bytes_planned,
-      "bytes_unfused"_a = report.bytes_unfused, "bytes_compulsory"_a = report.bytes_compulsory,
-      "assumed_sizes"_a = report.assumed_sizes, "target"_a = report.target,
-      "device"_a = report.device);
+      "kernels"_a = map_to_vector(report.kernels, list_kernel), "library_calls"_a = calls,
+      "cuts"_a = cuts, "stages"_a = stages, "bytes_touched"_a = report.bytes_touched,
+      "bytes_planned"_a = report.bytes_planned, "bytes_unfused"_a = report.bytes_unfused,
+      "bytes_compulsory"_a = report.bytes_compulsory, "assumed_sizes"_a = report.assumed_sizes,
+      "target"_a = report.target, "device"_a = report.device);
 }
 
 // A function's plan, of its kernels what is the same in each run; and that plan as a table.
@@ -187,11 +179,10 @@ std::string find_host_target(const py::dict& options) {
   return settings.target == "auto" ? "h200" : settings.target;
 }
 
-void make_callable(PyHeapTypeObject* type) { type->ht_type.tp_call = &call_compiled_graph; }
-
 }  // namespace
 
 void bind_compile(py::module_& module) {
+  const auto make_callable = [](PyHeapTypeObject* t) { t->ht_type.tp_call = &call_compiled_graph; };
   py::class_<CompiledGraph> compiled(module, "CompiledGraph", py::custom_type_setup(make_callable));
   compiled.def("report", [](const CompiledGraph& graph) { return to_dict(graph.report); })
       .def("check_flags", &check_flags_of)
