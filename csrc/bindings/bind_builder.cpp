@@ -201,13 +201,11 @@ void bind_ops(BuilderClass& builder) {
       .def("with_layout", &Builder::with_layout)
       .def("library", [](Builder& b, const CallTable& calls, int64_t call, const NodeList& inputs,
                          const std::vector<TensorType>& results, bool several, DimList sizes) {
-        const int position = b.graph().size();
         const CallRow& row = calls.rows.at(static_cast<size_t>(call));
-        auto made = b.library(row.name, call, inputs, results, several, describe_call(row));
-        Node node = b.graph().nodes[position];
-        node.dims = std::move(sizes);
-        b.graph().nodes[position] = std::move(node);
-        return made;
+        Node node{.inputs = inputs, .ints = describe_call(row), .dims = std::move(sizes)};
+        node.integer = call;
+        node.name = row.name;
+        return b.library(std::move(node), results, several);
       });
 }
 

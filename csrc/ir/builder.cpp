@@ -161,16 +161,13 @@ NodeId Builder::index(NodeId x, const NodeList& indices, std::vector<int64_t> di
   return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
 }
 
-NodeList Builder::library(std::string name, int64_t call, const NodeList& inputs,
-                          const std::vector<TensorType>& results, bool several,
-                          std::vector<int64_t> ints) {
+NodeList Builder::library(Node call, const std::vector<TensorType>& results, bool several) {
   STITCH_CHECK(several || results.size() <= 1,
-               name << " has " << results.size() << " results but is said to yield one");
+               call.name << " has " << results.size() << " results but is said to yield one");
   const bool yields_value = !several && results.size() == 1;
-  Node node{.op = OpKind::k_library, .inputs = inputs, .ints = std::move(ints), .integer = call};
-  node.type = yields_value ? results[0] : TensorType{DType::kOpaque};
-  node.name = std::move(name);
-  const NodeId id = add(std::move(node));
+  call.op = OpKind::k_library;
+  call.type = yields_value ? results[0] : TensorType{DType::kOpaque};
+  const NodeId id = add(std::move(call));
   if (!several) return {id};
   NodeList values;
   for (size_t i = 0; i < results.size(); ++i)

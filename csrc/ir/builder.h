@@ -13,9 +13,8 @@ namespace stitch {
 
 class Builder {
  public:
-  Builder() = default;
   // `share` = false keeps equal nodes apart: text is read back node by node.
-  explicit Builder(SymbolTable symbols, bool share = true) : share_(share) {
+  explicit Builder(SymbolTable symbols = {}, bool share = true) : share_(share) {
     graph_.symbols = std::move(symbols);
   }
 
@@ -98,10 +97,12 @@ class Builder {
     return add(
         {.op = op, .inputs = inputs, .ints = ints, .integer = call, .type = type, .name = name});
   }
-  // One node per result; a call with one result yields one node and no `get`.
-  NodeList library(std::string name, int64_t call, const NodeList& inputs,
-                   const std::vector<TensorType>& results, bool several,
-                   std::vector<int64_t> ints = {});
+  // One node per result of `call`; one that has one result yields one node and no `get`.
+  NodeList library(Node call, const std::vector<TensorType>& results, bool several);
+  // A call that the core makes (kMadeCall).
+  NodeId made_call(std::string name, const NodeList& inputs, const TensorType& type) {
+    return library({.inputs = inputs, .integer = kMadeCall, .name = name}, {type}, false)[0];
+  }
   NodeId read_result(NodeId call, int64_t position, TensorType type) {  // of a call with several
     return add(
         {.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});

@@ -83,9 +83,8 @@ Graph add_in_products(const Graph& graph, bool rounds_products) {
     const Node call = b[site.made[product.index()]];
     const char* name = call.type.rank() == 2 ? "aten.addmm.default" : "aten.baddbmm.default";
     const NodeId to = b.reshape(site.made[added.index()], call.type.shape);
-    return b.reshape(
-        b.library(name, kMadeCall, {to, call.inputs[0], call.inputs[1]}, {call.type}, false)[0],
-        site.node.type.shape);
+    const NodeId sum = b.made_call(name, {to, call.inputs[0], call.inputs[1]}, call.type);
+    return b.reshape(sum, site.node.type.shape);
   });
 }
 

@@ -49,9 +49,8 @@ NodeId multiply(Builder& b, const RewriteSite& site, NodeId x) {
   const Dim rows = element_count({shape.begin(), shape.end() - 1});
   const Dim from = b[x].type.shape.back(), to = shape.back();
   const NodeId weight = b.permute(b.reshape(site.inputs[1], {to, from}), {1, 0});
-  Node call{.op = OpKind::k_library, .integer = kMadeCall, .name = "aten.mm.default"};
-  call.type = contiguous_type(site.node.type.dtype, {rows, to});
-  x = b.reshape(b.copy(call, {b.reshape(x, {rows, from}), weight}), shape);
+  const TensorType type = contiguous_type(site.node.type.dtype, {rows, to});
+  x = b.reshape(b.made_call("aten.mm.default", {b.reshape(x, {rows, from}), weight}, type), shape);
   return site.inputs.size() > 2 ? b.pointwise(OpKind::k_add, {x, site.inputs[2]}) : x;
 }
 

@@ -223,7 +223,7 @@ NodeId join_parts(Builder& b, const RewriteSite& site) {
     parts.push_back(b.copy(write, {memory, part}));
     start = start + extent;
   }
-  return b.library(std::string(kJoin), kMadeCall, parts, {type}, false)[0];
+  return b.made_call(std::string(kJoin), parts, type);
 }
 
 }  // namespace
@@ -262,7 +262,7 @@ Graph write_in_place(const Graph& graph) {
       writes.push_back(b.copy(window.write, std::move(inputs)));
     }
     if (writes.size() == 1) return writes[0];
-    return b.library(std::string(kJoin), kMadeCall, writes, {b[memory].type}, false)[0];
+    return b.made_call(std::string(kJoin), writes, b[memory].type);
   });
 }
 

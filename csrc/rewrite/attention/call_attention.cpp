@@ -6,6 +6,9 @@
 namespace stitch {
 namespace {
 
+// From [batch, heads, rows, width] to [batch, rows, heads, width], and back.
+const std::vector<int64_t> kExchangeHeads = {0, 2, 1, 3};
+
 struct Calling {
   const Graph& graph;
   const bool on_gpu;
@@ -108,7 +111,7 @@ NodeId find_product_of_rows(const Calling& calling, const Attention& attention) 
       return is_by_row && fits && user.inputs[at] == value ? users[0] : NodeId();
     }
     if (user.op == OpKind::k_permute) {
-      if (is_by_row || shape != by_head || user.ints != std::vector<int64_t>{0, 2, 1, 3}) return {};
+      if (is_by_row || shape != by_head || user.ints != kExchangeHeads) return {};
       is_by_row = true;
     } else if (user.op != OpKind::k_reshape && user.op != OpKind::k_layout) {
       return {};
@@ -131,13 +134,6 @@ NodeId mark_hidden_rows(Builder& b, Calling& calling, const Attention& attention
   hidden = expand_to(b, hidden, {batch, 1, rows, 1});
   calling.hidden[product] = b.reshape(hidden, {batch * rows, 1});
   return mask;
-}
-
-// The library's kernels write [batch, rows, heads, width], as models read it; a result of other
-// strides is copied when it comes back.
-DimList result_strides(const DimList& shape) {
-  const Dim &heads = shape[1], &rows = shape[2], &width = shape[3];
-  return {heads * rows * width, width, heads * width, 1};
 }
 
 // Torch's conditions on what its kernels read: 16 bytes at a time of each head, the mask's rows in
@@ -190,7 +186,10 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
   }
   if (mask.valid()) operands.push_back(mask);
   node.type = b[operands[0]].type;
-  node.type.strides = result_strides(node.type.shape);
+  // The library's kernels write [batch, rows, heads, width], as models read it; a result of other
+  // strides is copied when it comes back.
+  const DimList by_row = pick(node.type.shape, kExchangeHeads);
+  node.type.strides = pick(contiguous_strides(by_row), kExchangeHeads);
   const TensorType& promised = site.node.type;
   const NodeId result = b.reshape(b.copy(node, operands), promised.shape);
   return site.strides_matter ? b.with_layout(result, promised.strides) : result;

@@ -26,8 +26,8 @@ TEST(Builder, InputsCallsAndCopiesAreNeverShared) {
   const NodeId x = float_input(b, {4});
   EXPECT_NE(float_input(b, {4}), x);
   const TensorType type = b[x].type;
-  EXPECT_NE(b.library("aten.rand.default", 0, {x}, {type}, false)[0],
-            b.library("aten.rand.default", 0, {x}, {type}, false)[0]);
+  EXPECT_NE(b.library({.inputs = {x}, .name = "aten.rand.default"}, {type}, false)[0],
+            b.library({.inputs = {x}, .name = "aten.rand.default"}, {type}, false)[0]);
   EXPECT_NE(b.with_strides(x, {1}), b.with_strides(x, {1}));
 }
 
@@ -35,7 +35,8 @@ TEST(Builder, ReadsBeforeAndAfterAWriteStayApart) {
   Builder b;
   const NodeId x = float_input(b, {4});
   const NodeId before = b.pointwise(OpKind::k_neg, {x});
-  b.library("aten.zero_.default", 0, {x}, {b[x].type}, false, {kWritesOperands});
+  b.library({.inputs = {x}, .ints = {kWritesOperands}, .name = "aten.zero_.default"}, {b[x].type},
+            false);
   EXPECT_NE(b.pointwise(OpKind::k_neg, {x}), before);
 }
 
@@ -140,8 +141,8 @@ TEST(Builder, RandomNumbersAreAFunctionOfSeedStreamAndPosition) {
 TEST(Builder, CallsWithSeveralResultsAreReadThroughGet) {
   Builder b;
   const NodeId x = float_input(b, {4});
-  const auto results =
-      b.library("aten.topk.default", 3, {x}, {b[x].type, contiguous_type(DType::kI64, {4})}, true);
+  const auto results = b.library({.inputs = {x}, .integer = 3, .name = "aten.topk.default"},
+                                 {b[x].type, contiguous_type(DType::kI64, {4})}, true);
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(b[results[1]].op, OpKind::k_get);
   EXPECT_EQ(b[results[1]].type.dtype, DType::kI64);
@@ -154,8 +155,8 @@ TEST(Builder, OpaqueValuesOnlyReachLibraryCalls) {
   Builder b;
   const NodeId x = b.input("x", contiguous_type(DType::kOpaque, {4}));
   EXPECT_THROW(b.pointwise(OpKind::k_neg, {x}), UnsupportedError);
-  EXPECT_NO_THROW(
-      b.library("aten.abs.default", 0, {x}, {contiguous_type(DType::kF32, {4})}, false));
+  EXPECT_NO_THROW(b.library({.inputs = {x}, .name = "aten.abs.default"},
+                            {contiguous_type(DType::kF32, {4})}, false));
 }
 
 TEST(Builder, CopyInfersTheTypeAgain) {
