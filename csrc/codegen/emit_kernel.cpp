@@ -20,8 +20,7 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
   std::set<std::string> loaded;
   for (size_t i = 0; i < lowered.pointers.size(); ++i)
     if (!lowered.pointers[i].is_store) loaded.insert(concat("p", i));
-  body.statements.insert(body.statements.begin() + end_of_uses(body, loaded),
-                         Statement::call("admit_next_launch()"));
+  body.insert(body.begin() + end_of_uses(body, loaded), Statement::call("admit_next_launch()"));
   return text + kWaitForLaunch + to_string(body) + "}\n";
 }
 

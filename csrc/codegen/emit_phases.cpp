@@ -306,7 +306,7 @@ struct Emitter {
       if (lowered.pointers[i].is_store || shares_memory(lowered.pointers[i], options))
         variant.insert(concat("p", i));
     auto bodies = split_invariant(lowered.body, std::move(variant));
-    if (bodies.first.statements.empty()) return "";
+    if (bodies.first.empty()) return "";
     const auto [type, turns] = share_out(grid, true);
     split[part.number] = {std::move(bodies.first), std::move(bodies.second), type};
     return call(part, turns, number);

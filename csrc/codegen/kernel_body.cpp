@@ -89,22 +89,22 @@ void find_targets(const Statement& s, std::set<std::string>& targets) {
 
 KernelBody remove_unused(KernelBody body) {
   std::map<std::string, int> uses;
-  count_names(body.statements, uses);
-  erase_unused(body.statements, uses);
+  count_names(body, uses);
+  erase_unused(body, uses);
   return body;
 }
 
 std::string to_string(const KernelBody& body, int indent) {
   std::string out;
-  for (const Statement& statement : body.statements) print(statement, indent, out);
+  for (const Statement& statement : body) print(statement, indent, out);
   return out;
 }
 
 int end_of_uses(const KernelBody& body, const std::set<std::string>& names) {
-  int end = static_cast<int>(body.statements.size());
+  int end = static_cast<int>(body.size());
   for (; end > 0; --end) {
     std::map<std::string, int> uses;
-    count_names({body.statements[end - 1]}, uses);
+    count_names({body[end - 1]}, uses);
     if (std::ranges::any_of(names, [&](const auto& name) { return uses.count(name) > 0; })) break;
   }
   return end;
@@ -119,7 +119,7 @@ std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
     std::set<std::string> read;  // by the rest so far: what sets it again must come later
     bool pays = false;
     int live = 0;
-    for (const Statement& s : body.statements) {
+    for (const Statement& s : body) {
       std::map<std::string, int> uses;
       std::set<std::string> targets;
       count_names({s}, uses);
@@ -131,7 +131,7 @@ std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
       };
       const bool stays =
           std::ranges::any_of(uses, varies) || std::ranges::any_of(targets, is_bound);
-      (stays ? split.second : split.first).statements.push_back(s);
+      (stays ? split.second : split.first).push_back(s);
       if (stays) {
         variant.merge(targets);
         for (const auto& [name, count] : uses) read.insert(name);
@@ -149,7 +149,7 @@ std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
 
 int64_t place_arrays(KernelBody& body) {
   std::vector<Statement*> arrays;
-  find_arrays(body.statements, arrays);
+  find_arrays(body, arrays);
   std::ranges::stable_sort(arrays, {}, [](const Statement* array) { return count_bytes(*array); });
   int64_t on_stack = 0, in_scratch = 0;
   for (Statement* array : arrays) {

@@ -57,9 +57,7 @@ struct Statement {
   }
 };
 
-struct KernelBody {
-  std::vector<Statement> statements;
-};
+using KernelBody = std::vector<Statement>;
 
 // Calls visit(name, end) for the identifiers of an expression, which end there; numbers with their
 // suffixes and exponents are skipped whole.

@@ -92,7 +92,7 @@ std::vector<Statement> load_ahead(Statement loop, int registers, Scopes& scopes)
   Statement first{Statement::Kind::kLoop, loop.type, loop.name, "0"};
   first.bound = "1";
   first.pragma = "STITCH_UNROLL";
-  first.body = remove_unused({ahead.slice(before)}).statements;
+  first.body = remove_unused(ahead.slice(before));
   Statement next = first;
   next.expr = scopes.fresh();
   next.bound = concat("(", next.expr, " < ", *trips, " ? ", next.expr, " + 1 : ", next.expr, ")");

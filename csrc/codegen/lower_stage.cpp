@@ -55,7 +55,7 @@ struct StageLowering {
     const auto streams = [&](NodeId store) { return options.streamed.count(store) > 0; };
     if (std::ranges::any_of(stage.stores, streams))
       scopes.append(0, Statement::call("end_streams()"));
-    out.body = remove_unused({std::move(scopes.open.back().statements)});
+    out.body = remove_unused(std::move(scopes.open.back().statements));
     out.sizes = scopes.sizes;
     return std::move(out);
   }

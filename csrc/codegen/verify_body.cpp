@@ -84,7 +84,7 @@ void verify(const std::vector<Statement>& statements, KnownNames known, std::set
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters) {
   KnownNames known;
   for (const std::string& name : parameters) known[name].varies = !name.starts_with('n');
-  verify(body.statements, std::move(known), {parameters.begin(), parameters.end()}, false);
+  verify(body, std::move(known), {parameters.begin(), parameters.end()}, false);
 }
 
 }  // namespace stitch

@@ -53,35 +53,34 @@ TEST(HoistInvariants, WhatDoesNotDependOnTheBlockGoesBeforeTheLoop) {
             "  const i32 g0 = block;\n"
             "  if (t0 == 0) p1[g0] = div(p0[g0], s_0);\n");
   KernelBody before{scaled()};
-  before.statements.pop_back();
-  before.statements.erase(before.statements.begin());
+  before.pop_back();
+  before.erase(before.begin());
   EXPECT_EQ(to_string(split.before), to_string(before));
 }
 
 TEST(HoistInvariants, WhatDependsOnTheBlockStays) {
   std::vector<Statement> statements = scaled();
   statements[4].body[0].expr += " + g0 * 1024";
-  EXPECT_TRUE(hoist(statements).before.statements.empty()) << "through names of a loop's own";
+  EXPECT_TRUE(hoist(statements).before.empty()) << "through names of a loop's own";
   statements = scaled();
   statements[3].expr = "p0[g0]";
-  EXPECT_TRUE(hoist(statements).before.statements.empty()) << "through what a loop adds to";
+  EXPECT_TRUE(hoist(statements).before.empty()) << "through what a loop adds to";
 }
 
 TEST(HoistInvariants, ALoadOfWhatTheStageStoresStays) {
-  EXPECT_TRUE(hoist(scaled(), {"p0"}).before.statements.empty());
+  EXPECT_TRUE(hoist(scaled(), {"p0"}).before.empty());
 }
 
 TEST(HoistInvariants, SharedMemoryHoldsNothingOverTheLoop) {
   std::vector<Statement> statements = scaled();
   statements[4].body[1].expr = "take_slot<f32, 256>(shared + 0, i0)";
-  EXPECT_TRUE(hoist(statements).before.statements.empty());
+  EXPECT_TRUE(hoist(statements).before.empty());
 }
 
 TEST(HoistInvariants, AVariableThatIsSetAgainAfterItsReaderStays) {
   std::vector<Statement> statements = scaled();
   statements.push_back(Statement::assign("s_0", "0x0p+0f"));
-  for (const Statement& statement : hoist(statements).before.statements)
-    EXPECT_NE(statement.name, "s_0");
+  for (const Statement& statement : hoist(statements).before) EXPECT_NE(statement.name, "s_0");
 }
 
 TEST(HoistInvariants, ArraysThatTheLoopReadsStay) {
@@ -105,20 +104,20 @@ TEST(HoistInvariants, ManyValuesWouldTakeTheRegistersOfTheLoop) {
     statements.push_back(store);
     statements.back().expr = concat("s_", i);
   }
-  EXPECT_TRUE(hoist(statements).before.statements.empty());
+  EXPECT_TRUE(hoist(statements).before.empty());
 }
 
 TEST(HoistInvariants, VariablesThatACallOfTheLoopSetsStay) {
   std::vector<Statement> statements = scaled();
   statements.insert(statements.end() - 1, Statement::call("add_exactly(s_0, s_1, g0)"));
-  EXPECT_TRUE(hoist(statements).before.statements.empty());
+  EXPECT_TRUE(hoist(statements).before.empty());
 }
 
 TEST(HoistInvariants, ArithmeticAloneDoesNotPay) {
   EXPECT_TRUE(
       hoist({Statement::let("i32", "t0", "tid() & 255"), Statement::let("f32", "s_0", "p0[t0]"),
              Statement::assign("p1[block]", "s_0", "")})
-          .before.statements.empty());
+          .before.empty());
 }
 
 // Phase 0 reduces rows of %x, phase 1 combines them and scales %y, which no thread keeps.

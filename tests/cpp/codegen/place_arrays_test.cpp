@@ -19,8 +19,7 @@ TEST(PlaceArrays, SmallOnesStayOnTheStackWhateverTheirOrder) {
 
 TEST(PlaceArrays, TheSumIsBoundedThoughEachIsSmall) {
   KernelBody body;
-  for (int i = 0; i < 12; ++i)
-    body.statements.push_back(array("f32", "s_" + std::to_string(i), 256));
+  for (int i = 0; i < 12; ++i) body.push_back(array("f32", "s_" + std::to_string(i), 256));
   EXPECT_EQ(place_arrays(body), 4 << 10);
   const std::string text = to_string(body);
   EXPECT_NE(text.find("STITCH_ARRAY(f32, s_7, 256)"), std::string::npos) << text;
