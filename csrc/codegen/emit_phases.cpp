@@ -26,7 +26,7 @@ std::string declare_array(const Graph& graph, const StageSchedule& schedule,
   const DType dtype = graph[kept.value].type.dtype;
   const std::string type = kept.vector_axis < 0
                                ? info(dtype).device_name
-                               : vector_type(dtype, schedule.axes[kept.vector_axis].vector);
+                               : vector_type(dtype, schedule.axes[kept.vector_axis].vector());
   return concat("registers_t<", type, "> ", name, "[", kept.home.in_registers, "]");
 }
 

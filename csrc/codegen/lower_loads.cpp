@@ -66,7 +66,7 @@ Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int withou
 
 Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis, int guard) {
   const TensorType& type = graph_[value].type;
-  const int width = schedule_.axes[axis].vector;
+  const int width = schedule_.axes[axis].vector();
   const auto [known, is_new] = vectors_.try_emplace({value, offset, guard});
   if (is_new) {
     const int p = pointer(value, false);
@@ -90,7 +90,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
 }
 
 Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
-  const int lane = scopes_.loop_of(axis, LoopSpec::Level::kVector);
+  const int lane = scopes_.loop_of(axis, Level::kVector);
   const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
   return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
 }
@@ -142,7 +142,7 @@ void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, in
   if (schedule_.device->is_cuda) {
     const std::string at = concat("(shared + ", tile.shared_offset, ")");
     scopes_.append(depth, Statement::var(type + "*", name, "reinterpret_cast<" + type + "*>" + at));
-    const int64_t across = schedule_.axes[tile.across].tile.value();
+    const int64_t across = schedule_.axes[tile.across].tile().value();
     sizes += concat(", ", across, ", ", tile.vector, ", ", schedule_.threads);
     align(p, tile.vector * info(dtype).bytes);
   } else {
@@ -169,7 +169,7 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
   }
   const Scalar filled = values[known->second];
   const Scalar row = scopes_.axis_in_block(tile.along);
-  const int width = schedule_.axes[tile.across].vector;
+  const int width = schedule_.axes[tile.across].vector();
   const bool is_vector =
       scopes_.axis_depth(tile.across) > scopes_.axis_depth(tile.across, true) && width > 1;
   const Scalar at = scopes_.axis_in_block(tile.across, is_vector);
@@ -294,11 +294,12 @@ std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& ope
                                 : "(" + name + " >= u32(" + text(operands[0]) + "))";
   }
   const int axis = is_place ? vector_axis(index->second) : -1;
-  if (axis < 0 || schedule_.axes[axis].vector % 4 != 0)
+  if (axis < 0 || schedule_.axes[axis].vector() % 4 != 0)
     return concat(info(node).function, "(", arguments, ")");
   const std::string first = scopes_.print(index->second, vars, values, axis).text;
-  std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
-  if (schedule_.axes[axis].vector % together != 0) lane = concat("i32((", first, ") & 4) + ", lane);
+  std::string lane = scopes_.loop_name(axis, Level::kVector);
+  if (schedule_.axes[axis].vector() % together != 0)
+    lane = concat("i32((", first, ") & 4) + ", lane);
   const std::vector<Handle> others(operands.begin(), operands.end() - 1);
   return concat(info(node).function, "(", join(others, ", ", text), ", i64(", first, "), ", lane,
                 ")");

@@ -26,23 +26,21 @@ std::string ReductionLowering::accumulator_type(NodeId root) const {
 }
 
 int ReductionLowering::lanes_of(NodeId root) const {
-  using enum LoopSpec::Level;
+  using enum Level;
   const std::vector<int> path = path_to(schedule, root);
   const LoopSpec& spec = schedule.loops[schedule.blocks[path.back()].loop];
-  const MappedAxis& axis = schedule.axes[spec.axis];
-  const Dim whole = axis.span > 0 ? Dim(axis.span) : axis.serial;
   // The first terms are then a chunk's.
   const bool is_cut = std::ranges::any_of(path, [&](int block) {
     const int loop = schedule.blocks[block].loop;
     return loop >= 0 && schedule.loops[loop].level == kChunk &&
            reduces_loop(schedule, space_of(schedule, root), loop);
   });
-  if (spec.level != kStrip || is_cut || !whole.is_constant()) return 0;
-  const int64_t lanes = whole.value() / axis.strips;
-  return lanes <= kVectorBytes && (lanes & (lanes - 1)) == 0 ? static_cast<int>(lanes) : 0;
+  const Dim lanes = schedule.axes[spec.axis].count(kAlong);
+  if (spec.level != kStrip || is_cut || !lanes.is_at_most(kVectorBytes)) return 0;
+  return (lanes.value() & (lanes.value() - 1)) == 0 ? static_cast<int>(lanes.value()) : 0;
 }
 
-std::string ReductionLowering::at(const Level& level, const std::string& name) const {
+std::string ReductionLowering::at(const Accumulator& level, const std::string& name) const {
   if (!level.lane.empty()) return name + "[" + level.lane + "]";
   if (level.blocks.empty()) return name;
   return name + "[" + scopes.position(array_loops(schedule, level.blocks)).text + "]";
@@ -56,7 +54,7 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
                           return access.root == root && !access.is_store &&
                                  graph[access.value].type.dtype == DType::kF64;
                         });
-  Level level{.name = scopes.fresh(), .opened_by = block, .is_wide = is_wide};
+  Accumulator level{.name = scopes.fresh(), .opened_by = block, .is_wide = is_wide};
   level.type = is_wide ? "f64" : accumulator_type(root);
   if (is_exact) level.rest = scopes.fresh();
   level.blocks = kept_blocks_below(schedule, root, block);
@@ -121,13 +119,13 @@ void ReductionLowering::carry_over(const NodeList& opened, int block) {
   for (NodeId root : std::set<NodeId>(opened.begin(), opened.end())) {
     const int trips = find_carry(graph, schedule, root, block);
     if (trips == 0) continue;
-    const std::vector<Level>& stack = levels[root];
-    const Level &inner = stack.back(), &outer = stack[stack.size() - 2];
+    const std::vector<Accumulator>& stack = levels[root];
+    const Accumulator &inner = stack.back(), &outer = stack[stack.size() - 2];
     const std::string last = std::to_string(trips - 1);
     const std::string is_full =
         "(" + scopes.loop_name(schedule.blocks[block].loop) + " & " + last + ") == " + last;
     reopen(inner.blocks, [&] {
-      auto replace = [&](const Level& level, const std::string& value) {
+      auto replace = [&](const Accumulator& level, const std::string& value) {
         scopes.assign(at(level), is_full + " ? " + value + " : " + at(level));
       };
       replace(outer, functor(root) + "::apply(" + at(outer) + ", " + at(inner) + ")");
@@ -143,7 +141,7 @@ bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
 }
 
 NodeList ReductionLowering::open_cascade(int block) {
-  if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return {};
+  if (schedule.loops[schedule.blocks[block].loop].level != Level::kChunk) return {};
   NodeList cascaded = reduced_below(block);
   std::erase_if(cascaded, [&](NodeId root) {
     return !is_cascaded(graph, schedule, space_of(schedule, root));
@@ -152,7 +150,7 @@ NodeList ReductionLowering::open_cascade(int block) {
   return cascaded;
 }
 
-std::string ReductionLowering::result_of(NodeId root, const Level& level) const {
+std::string ReductionLowering::result_of(NodeId root, const Accumulator& level) const {
   const auto whole = [&](const std::string& name) {
     return level.lane.empty() ? at(level, name) : "add_lanes(" + name + ")";
   };
@@ -162,8 +160,9 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
          ")";
 }
 
-void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
-                                     const std::string& type, const char* how) {
+void ReductionLowering::combine_into(NodeId root, const Accumulator& level,
+                                     const std::string& value, const std::string& type,
+                                     const char* how) {
   const std::string target = at(level), term = in_type(level.type, value, type);
   const std::string sum = level.rest.empty() ? target : target + ", " + at(level, level.rest);
   const std::string both = "(" + sum + ", " + term + ")";
@@ -198,7 +197,7 @@ void ReductionLowering::close_levels(const NodeList& opened) {
 }
 
 void ReductionLowering::close_level(NodeId root) {
-  const Level inner = levels[root].back();
+  const Accumulator inner = levels[root].back();
   levels[root].pop_back();
   const bool is_array = levels[root].empty() && !inner.blocks.empty() && reduced_threads(root) != 0;
   if (is_array)
@@ -263,7 +262,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   if (!inside.empty())
     text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" + type + ">()";
   if (levels[root].empty()) return combine_element(root, text, type);
-  const Level& level = levels[root].back();
+  const Accumulator& level = levels[root].back();
   const std::string target = at(level);
   if (level.type == "i32" && type == "bool")
     return scopes.assign(target, target + " " + clause_of(functor(root)) + " i32(" + text + ")");
@@ -292,7 +291,7 @@ void ReductionLowering::declare_homes(int block) {
 }
 
 std::string ReductionLowering::exchange(unsigned threads, const std::string& type) const {
-  if (threads >> 5 == 0) return concat("static_cast<", type, "*>(0)");  // no warps meet
+  if (threads >> kLaneBits == 0) return concat("static_cast<", type, "*>(0)");  // no warps meet
   const int first = schedule.bounds.persistent_shared_bytes;
   return concat("reinterpret_cast<", type, "*>(shared", first > 0 ? concat(" + ", first) : "", ")");
 }
@@ -341,7 +340,7 @@ std::string ReductionLowering::store_predicate(const RootSpace& space) const {
     const std::string id = std::to_string(a);
     const Role role = role_of(space, mapped.axis);
     if (role == Role::kKept && !mapped.is_exact) conditions.push_back("ok" + id);
-    if (role == Role::kAbsent && mapped.in_grid) conditions.push_back("(g" + id + " == 0)");
+    if (role == Role::kAbsent && mapped.in_grid()) conditions.push_back("(g" + id + " == 0)");
   }
   // Replicated along every thread bit that is not one of its kept axes': the first thread stores.
   const unsigned kept = thread_bits(schedule, space, Role::kKept);
@@ -356,7 +355,7 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     if (assigns(body, flag)) clauses["|"].push_back(flag);
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
-    const Level& level = stack.back();
+    const Accumulator& level = stack.back();
     if (is_arg_reduction(graph[root]) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
     clauses[clause_of(functor(root))].push_back(level.name);
@@ -373,7 +372,7 @@ bool ReductionLowering::uses_array_loop(int loop) const {
   const auto is_over = [&](int block) { return schedule.blocks[block].loop == loop; };
   return std::ranges::any_of(
       levels | std::views::values | std::views::join,
-      [&](const Level& level) { return std::ranges::any_of(level.blocks, is_over); });
+      [&](const Accumulator& level) { return std::ranges::any_of(level.blocks, is_over); });
 }
 
 bool ReductionLowering::takes_positions_along(int block) const {

@@ -20,7 +20,7 @@ struct ReductionLowering {
   // Runs `body` inside loops over `blocks`, reopened for finished arrays.
   std::function<void(const std::vector<int>& blocks, const std::function<void()>& body)> reopen;
 
-  struct Level {
+  struct Accumulator {
     std::string name;       // accumulator, an array when `blocks` is not empty
     std::string type = {};  // the result's own; f64 of long sums, i32 of vectors of bool, whose
                             // lanes would otherwise be as many as the bytes of a register
@@ -32,7 +32,7 @@ struct ReductionLowering {
     bool is_wide = false;   // the second accumulator of a cascade
     std::string lane = {};  // of sums with one accumulator a lane: the vectorised loop's index
   };
-  std::map<NodeId, std::vector<Level>> levels = {};
+  std::map<NodeId, std::vector<Accumulator>> levels = {};
 
   // Before the child opens: accumulators of the reductions whose outermost reduced loop it is.
   NodeList open_levels(int block);
@@ -59,13 +59,13 @@ struct ReductionLowering {
  private:
   std::string functor(NodeId root) const { return info(graph[root]).function; }
   std::string accumulator_type(NodeId root) const;
-  std::string at(const Level& level, const std::string& name) const;
-  std::string at(const Level& level) const { return at(level, level.name); }
-  std::string result_of(NodeId root, const Level& level) const;
+  std::string at(const Accumulator& level, const std::string& name) const;
+  std::string at(const Accumulator& level) const { return at(level, level.name); }
+  std::string result_of(NodeId root, const Accumulator& level) const;
   void open_level(NodeId root, int block, bool is_partial);
   // Does the loop walk the first terms of a cascaded sum?
   bool is_strip_of_sum(NodeId root, int block) const;
-  void combine_into(NodeId root, const Level& level, const std::string& value,
+  void combine_into(NodeId root, const Accumulator& level, const std::string& value,
                     const std::string& type, const char* how = "apply");
   bool ascends(const RootSpace& space, const IndexExpr& flat) const;
   unsigned reduced_threads(NodeId root) const {  // bits of tid

@@ -26,7 +26,7 @@ std::optional<Dim> find_largest(const IndexExpr& expr, const IndexVars& vars) {
 }
 
 struct StageLowering {
-  using enum LoopSpec::Level;
+  using enum Level;
 
   const Graph& graph;
   const Stage& stage;
@@ -71,7 +71,7 @@ struct StageLowering {
       exprs.push_back({schedule.grid * Dim(buffer.size()), {}});
     // A ragged last tile counts past the extent.
     for (const MappedAxis& mapped : schedule.axes)
-      exprs.push_back({mapped.axis.extent + mapped.tile, {}});
+      exprs.push_back({mapped.axis.extent + mapped.tile(), {}});
     std::vector<Assumption> assumed;
     for (const IndexExpr& expr : exprs) {
       const std::optional<Dim> largest = find_largest(expr, accesses.vars);
@@ -90,12 +90,12 @@ struct StageLowering {
 
   // Grid coordinates, thread coordinates and the axes that no loop walks.
   void open_kernel() {
-    const auto outermost = std::ranges::find(schedule.axes, true, &MappedAxis::in_grid);
+    const auto outermost = std::ranges::find_if(schedule.axes, &MappedAxis::in_grid);
     std::string rest = "block";
     for (size_t a = schedule.axes.size(); a-- > 0;) {
       const MappedAxis& mapped = schedule.axes[a];
-      if (!mapped.in_grid) continue;
-      const std::string count = scopes.print(mapped.blocks);
+      if (!mapped.in_grid()) continue;
+      const std::string count = scopes.print(mapped.count(kGrid));
       const bool is_outermost = &mapped == &*outermost;
       let(out.index_type, concat("g", a), is_outermost ? rest : "(" + rest + ") % " + count);
       rest = "(" + rest + ") / " + count;
@@ -103,10 +103,10 @@ struct StageLowering {
     for (int a = 0; a < std::ssize(schedule.axes); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
       const std::string id = std::to_string(a);
-      if (mapped.threads > 1) {
-        const std::string own = concat("(tid() >> ", mapped.thread_shift, ")");
-        let(out.index_type, "t" + id,
-            concat(mapped.thread_shift ? own : "tid()", " & ", mapped.threads - 1));
+      if (mapped.thread_bits() != 0) {
+        const int shift = mapped.thread_shift();
+        const std::string own = shift > 0 ? concat("(tid() >> ", shift, ")") : "tid()";
+        let(out.index_type, "t" + id, concat(own, " & ", mapped.threads() - 1));
       }
       if (!has_loop(a)) define_axis(a, "0");
     }
@@ -138,13 +138,13 @@ struct StageLowering {
       if (index != "0" && factor > 1) index = "(" + index + ") * " + std::to_string(factor);
     };
     auto add = [&](const std::string& term) { index = index == "0" ? term : term + " + " + index; };
-    scale(mapped.threads);
-    if (mapped.threads > 1) add("t" + id);
-    scale(mapped.vector);
+    scale(mapped.threads());
+    if (mapped.thread_bits() != 0) add("t" + id);
+    scale(mapped.vector());
     const std::string grid = "g" + id;
-    if (mapped.in_grid) add(mapped.tile.is(1) ? grid : grid + " * " + scopes.print(mapped.tile));
-    const bool has_vector = mapped.vector > 1;
-    const std::string name = (has_vector ? "b" : "x") + id;
+    const Dim tile = mapped.tile();
+    if (mapped.in_grid()) add(tile.is(1) ? grid : grid + " * " + scopes.print(tile));
+    const std::string name = Scopes::axis_name(a, mapped.has(kVector));
     if (mapped.is_exact) return let(out.index_type, name, index);
     // Ragged: threads past the end neither store nor accumulate, and read the last element if any.
     const std::string extent = scopes.print(mapped.axis.extent), raw = "r" + id;
@@ -152,7 +152,7 @@ struct StageLowering {
     let("bool", "ok" + id, concat(raw, " < ", extent));
     let(out.index_type, name,
         values.skips_past_end ? raw
-                              : concat("ok", a, " ? ", raw, " : ", extent, " - ", mapped.vector));
+                              : concat("ok", a, " ? ", raw, " : ", extent, " - ", mapped.vector()));
   }
 
   // Places of elements read one by one are then one place and constants.  What checks what it reads
@@ -165,7 +165,8 @@ struct StageLowering {
              family(node) == Family::kWriter;
     };
     return on_cuda() && schedule.tiles.empty() && schedule.buffers.empty() &&
-           std::ranges::all_of(schedule.axes, [](const auto& axis) { return axis.vector == 1; }) &&
+           std::ranges::all_of(schedule.axes,
+                               [](const MappedAxis& axis) { return axis.vector() == 1; }) &&
            !evaluates_any(schedule.accesses, checks);
   }
 
@@ -203,7 +204,7 @@ struct StageLowering {
   void combine_segments_along(int block) {
     const int loop = schedule.blocks[block].loop;
     const bool is_plain = schedule.loops[loop].level == kSerial &&
-                          schedule.axes[schedule.loops[loop].axis].strips == 1;
+                          !schedule.axes[schedule.loops[loop].axis].has(kStrip);
     const auto trips = trip_count(schedule, loop);
     if (on_cuda() || !is_plain || !is_innermost(schedule, block)) return;
     if (!trips || *trips > kMostCombined) return;
@@ -310,69 +311,56 @@ struct StageLowering {
       const std::string id = std::to_string(spec.axis);
       let(out.index_type, "x" + id, "b" + id + " + " + name);
     } else if (spec.level == kStrip) {
-      const std::string along = scopes.loop_name(spec.axis, kAlongStrips);
-      const int64_t span = schedule.axes[spec.axis].span;
-      std::string before;
-      if (span > 0) before = concat(scopes.loop_name(spec.axis, kSpan), " * ", span, " + ");
-      define_axis(spec.axis, before + name + " * " + strip_length(spec.axis) + " + " + along);
+      const MappedAxis& mapped = schedule.axes[spec.axis];
+      std::string index = name + " * " + scopes.print(mapped.count(kAlong)) + " + ";
+      if (mapped.has(kSpan))
+        index = concat(scopes.loop_name(spec.axis, kSpan), " * ",
+                       mapped.extent_below(kSpan).value(), " + ", index);
+      define_axis(spec.axis, index + scopes.loop_name(spec.axis, kAlong));
     } else if (spec.level == kSerial) {
       define_axis(spec.axis, name);
     }
   }
 
-  std::string strip_length(int axis) {
-    const MappedAxis& mapped = schedule.axes[axis];
-    const Dim whole = mapped.span > 0 ? Dim(mapped.span) : mapped.serial;
-    return scopes.print(*divide_exact(whole, mapped.strips));
-  }
-
-  std::string serial_trips(const MappedAxis& mapped) {
-    if (!mapped.serial_at_run_time) return scopes.print(mapped.serial);
-    const int step = mapped.threads * mapped.vector;
-    return concat("(", scopes.print(mapped.axis.extent), " + ", step - 1, ") / ", step);
+  std::string count_of(const MappedAxis& mapped, Level level) {
+    const Dim count = mapped.count(level);
+    if (!count.is(kOpen)) return scopes.print(count);
+    const int64_t below = mapped.extent_below(level).value();
+    return concat("(", scopes.print(mapped.axis.extent), " + ", below - 1, ") / ", below);
   }
 
   Statement loop_header(int loop) {
     const LoopSpec& spec = schedule.loops[loop];
     const MappedAxis& mapped = schedule.axes[spec.axis];
     Statement header{Statement::Kind::kLoop, out.index_type, scopes.loop_name(loop), "0"};
-    if (spec.level == kVector) {
-      header.bound = std::to_string(mapped.vector);
-      header.pragma = kUnroll;
-      return header;
-    }
     if (on_cuda()) {
-      header.bound = serial_trips(mapped);
+      header.bound = count_of(mapped, spec.level);
       // Unrolled loops keep arrays in registers and several loads in flight.
-      const bool is_short = mapped.serial.is_constant() && !mapped.serial_at_run_time &&
-                            mapped.serial.value() <= kMaxUnroll;
-      if (is_short || keeps_other_arrays_over(loop) || values.keeps_in_registers_over(loop))
+      const std::optional<int64_t> trips = mapped.static_trips();
+      if (spec.level == kVector || (trips && *trips <= kMaxUnroll) ||
+          keeps_other_arrays_over(loop) || values.keeps_in_registers_over(loop))
         header.pragma = kUnroll;
-      else if (mapped.serial.is_constant() && !mapped.serial_at_run_time)
+      else if (trips)
         header.pragma = kUnrollInPart;
       return header;
     }
     if (is_written_out(schedule, loop)) header.pragma = kUnroll;
-    if (spec.level == kChunk)
-      header.bound =
-          concat("(", scopes.block_end(spec.axis), " + ", mapped.chunk - 1, ") / ", mapped.chunk);
-    if (spec.level == kSpan) header.bound = std::to_string(mapped.serial.value() / mapped.span);
-    if (spec.level == kStrip) header.bound = std::to_string(mapped.strips);
-    if (spec.level == kAlongStrips) header.bound = strip_length(spec.axis);
-    if (!header.bound.empty()) return header;
-    header.bound = scopes.block_end(spec.axis);
+    header.bound =
+        spec.level == kSerial ? scopes.block_end(spec.axis) : count_of(mapped, spec.level);
+    if (spec.level != kSerial) return header;
     if (const AxisRange* range = values.range_of(spec.axis)) {
       const auto place = [&](const char* function, int64_t at, const std::string& end) {
-        if (!mapped.in_grid) return std::to_string(at);
+        if (!mapped.in_grid()) return std::to_string(at);
         return concat(function, "(", at, " - ", scopes.block_begin(spec.axis), ", ", end, ")");
       };
       header.expr = place("max_index", range->low, "0");
       header.bound = place("min_index", range->high, header.bound);
     }
-    if (mapped.chunk > 0) {
-      const std::string chunk = concat(scopes.loop_name(spec.axis, kChunk), " * ", mapped.chunk);
+    if (mapped.has(kChunk)) {
+      const int64_t length = mapped.count(kSerial).value();
+      const std::string chunk = concat(scopes.loop_name(spec.axis, kChunk), " * ", length);
       header.expr = chunk;
-      header.bound = concat("min_index(", chunk, " + ", mapped.chunk, ", ", header.bound, ")");
+      header.bound = concat("min_index(", chunk, " + ", length, ", ", header.bound, ")");
     }
     return header;
   }

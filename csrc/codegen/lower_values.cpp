@@ -235,7 +235,7 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   // Of ends that are multiples of a vector it holds for all lanes or for none.
   int lanes = vector_axis(condition.index);
   for (const Dim& end : {condition.low, condition.high})
-    if (lanes >= 0 && !is_divisible(end, schedule_.axes[lanes].vector)) lanes = -1;
+    if (lanes >= 0 && !is_divisible(end, schedule_.axes[lanes].vector())) lanes = -1;
   Scalar at = scopes_.print(condition.index, vars, values, lanes);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
@@ -292,12 +292,12 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
     scopes_.append(depth, std::move(statement));
     return;
   }
-  const int width = schedule_.axes[axis].vector;
+  const int width = schedule_.axes[axis].vector();
   align(p, width * dtype.bytes);
   const int lane_depth = scopes_.axis_depth(axis);
   const std::string name = scopes_.fresh();
   scopes_.append(lane_depth - 1, Statement::var(vector_type(type.dtype, width), name));
-  const std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
+  const std::string lane = scopes_.loop_name(axis, Level::kVector);
   scopes_.append(std::max(lane_depth, value_depth),
                  Statement::assign(name + ".v[" + lane + "]", stored));
   std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;

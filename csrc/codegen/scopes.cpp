@@ -27,21 +27,21 @@ int Scopes::axis_depth(int axis, bool without_vector) const {
     if (open[d].block == kSegmentBlock) continue;
     const LoopSpec& spec = schedule_.loops[schedule_.blocks[open[d].block].loop];
     if (spec.axis != axis) continue;
-    if (!without_vector || spec.level != LoopSpec::Level::kVector) return d;
+    if (!without_vector || spec.level != Level::kVector) return d;
   }
   return 0;
 }
 
 std::string Scopes::block_end(int axis) {
   const MappedAxis& mapped = schedule_.axes[axis];
-  const std::string tile = print(mapped.tile);
-  if (!mapped.in_grid || divide_exact(mapped.axis.extent, mapped.tile)) return tile;
+  const std::string tile = print(mapped.tile());
+  if (!mapped.in_grid() || is_divisible(mapped.axis.extent, mapped.tile())) return tile;
   return "min_index(" + tile + ", " + print(mapped.axis.extent) + " - " + block_begin(axis) + ")";
 }
 
 Scalar Scopes::axis_in_block(int axis, bool without_vector) {
   const std::string name = axis_name(axis, without_vector);
-  const bool is_whole = !schedule_.axes[axis].in_grid;
+  const bool is_whole = !schedule_.axes[axis].in_grid();
   return {is_whole ? name : "(" + name + " - " + block_begin(axis) + ")",
           axis_depth(axis, without_vector)};
 }
@@ -102,18 +102,18 @@ Scalar Scopes::position(const std::vector<int>& loops, const FixedAxes& fixed) c
   for (int loop : loops) {
     const int64_t trips = trip_count(schedule_, loop).value();
     const LoopSpec& spec = schedule_.loops[loop];
-    if (spec.level == LoopSpec::Level::kChunk) continue;
+    if (spec.level == Level::kChunk) continue;
     if (out.text.find(' ') != std::string::npos) out.text = "(" + out.text + ")";
     if (!out.text.empty()) out.text += " * " + std::to_string(trips) + " + ";
     if (auto at = fixed.find(spec.axis); at != fixed.end()) {
       // One thread holds the axis, so its index is serial * vector + lane.
-      const int64_t vector = schedule_.axes[spec.axis].vector;
-      const bool is_lane = spec.level == LoopSpec::Level::kVector;
+      const int64_t vector = schedule_.axes[spec.axis].vector();
+      const bool is_lane = spec.level == Level::kVector;
       out.text += std::to_string(is_lane ? at->second % vector : at->second / vector);
       continue;
     }
     // No block divides an axis of strips: its index is the digit.
-    const bool has_strips = schedule_.axes[spec.axis].strips > 1;
+    const bool has_strips = schedule_.axes[spec.axis].has(Level::kStrip);
     out.text += has_strips ? axis_name(spec.axis, false) : loop_name(loop);
     const int at = depth_of_loop(loop);
     STITCH_CHECK(at > 0, "an array is indexed by a loop that is not open");

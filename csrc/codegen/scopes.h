@@ -65,7 +65,7 @@ class Scopes {
   Scalar axis_in_block(int axis, bool without_vector = false);
   std::string block_begin(int axis) {
     const MappedAxis& mapped = schedule_.axes[axis];
-    return mapped.in_grid ? "g" + std::to_string(axis) + " * " + print(mapped.tile) : "0";
+    return mapped.in_grid() ? "g" + std::to_string(axis) + " * " + print(mapped.tile()) : "0";
   }
   // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
   Scalar print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
@@ -73,10 +73,8 @@ class Scopes {
   std::string print_step(int axis, const Dim& coefficient);  // of an index along the axis
   int depth_of_loop(int loop) const;                         // -1 when not open
   std::string loop_name(int loop) const { return concat("i", loop); }
-  std::string loop_name(int axis, LoopSpec::Level level) const {
-    return loop_name(loop_of(axis, level));
-  }
-  int loop_of(int axis, LoopSpec::Level level) const {
+  std::string loop_name(int axis, Level level) const { return loop_name(loop_of(axis, level)); }
+  int loop_of(int axis, Level level) const {
     const auto at = std::ranges::find(schedule_.loops, LoopSpec{axis, level});
     STITCH_CHECK(at != schedule_.loops.end(), "an axis has no loop of the level it is mapped to");
     return static_cast<int>(at - schedule_.loops.begin());

@@ -29,8 +29,8 @@ std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& 
 bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   const LoopSpec& loop = schedule.loops[schedule.blocks[block].loop];
   const MappedAxis& axis = schedule.axes[loop.axis];
-  if (schedule.device->is_cuda || loop.level != LoopSpec::Level::kSerial) return false;
-  if (axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
+  if (schedule.device->is_cuda || loop.level != Level::kSerial) return false;
+  if (axis.has(Level::kChunk) || axis.has(Level::kStrip) || axis.is_unrolled) return false;
   if (!axis.axis.extent.is_constant() || !schedule.kept_on_chip.empty()) return false;
   // What sums or walks segments has scopes of its own around loops.
   return !evaluates_any(schedule.accesses, [&](NodeId id) {
@@ -214,16 +214,19 @@ std::vector<Statement> walk_by_rows(const StageSchedule& schedule, int block, St
                                     Scopes& scopes) {
   const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
   const MappedAxis& axis = schedule.axes[spec.axis];
-  const bool is_span = spec.level == LoopSpec::Level::kSpan;
-  const bool is_along = spec.level == LoopSpec::Level::kAlongStrips;
+  const bool is_span = spec.level == Level::kSpan;
+  const bool is_along = spec.level == Level::kAlong;
   const bool is_outermost = std::ranges::none_of(scopes.open, [&](const Scope& scope) {
     return scope.block > 0 && schedule.loops[schedule.blocks[scope.block].loop].axis == spec.axis;
   });
-  const int64_t step = is_span ? axis.span : is_along ? axis.strips : 1;
+  const Dim step_of_loop = is_span    ? axis.extent_below(Level::kSpan)
+                           : is_along ? axis.count(Level::kStrip)
+                                      : Dim(1);
+  const int64_t step = step_of_loop.value();
   const RowLoop rows{schedule, spec.axis, step, scopes};
   int stores = 0, made = 0;
   rows.visit(loop, [&](Statement& s) { ++(s.kind == Statement::Kind::kAssign ? stores : made); });
-  const bool walks = is_span || spec.level == LoopSpec::Level::kSerial || (is_along && made > 0);
+  const bool walks = is_span || spec.level == Level::kSerial || (is_along && made > 0);
   if (!walks || !is_outermost || stores + made == 0 || loop.pragma == "STITCH_UNROLL")
     return split_vectors(std::move(loop));
   const int64_t most = std::max<int64_t>(1, (is_along ? kMostAlongStrips : kRowElements) / step);

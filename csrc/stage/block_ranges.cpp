@@ -48,7 +48,7 @@ std::optional<Offset> split_offset(const StageSchedule& schedule, const IndexExp
 // Indices of one block along an axis, less one.
 int64_t last_in_block(const MappedAxis& mapped) {
   const int64_t extent = mapped.axis.extent.value();
-  return (mapped.in_grid ? std::min(mapped.tile.value(), extent) : extent) - 1;
+  return std::min(mapped.tile().value(), extent) - 1;
 }
 
 bool is_divided(const MappedAxis& mapped) { return static_blocks(mapped).value() > 1; }
@@ -58,7 +58,7 @@ bool stays_in_block(const StageSchedule& schedule, const Offset& offset, int64_t
   int64_t blocks = 1;  // of the axes after this one: what its own block number counts
   for (size_t a = schedule.axes.size(); a-- > 0;) {
     const MappedAxis& mapped = schedule.axes[a];
-    const int64_t begin = offset.axes[a] * mapped.tile.value();
+    const int64_t begin = offset.axes[a] * mapped.tile().value();
     if (is_divided(mapped) && begin != size * blocks) return false;
     blocks *= static_blocks(mapped).value();
     within.add(offset.axes[a], last_in_block(mapped));
@@ -79,7 +79,7 @@ std::optional<int64_t> find_block_range(const StageSchedule& schedule, NodeId va
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     all.add(offset->axes[a], last_in_block(mapped));
-    if (is_divided(mapped)) divided = offset->axes[a] * mapped.tile.value();
+    if (is_divided(mapped)) divided = offset->axes[a] * mapped.tile().value();
   }
   const int64_t size = divided.value_or(all.high + 1);
   const bool is_range = size > 0 && stays_in_range(schedule, value, size);

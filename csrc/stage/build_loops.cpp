@@ -52,12 +52,12 @@ struct LoopBuilder {
   // Along strips where one of the roots sums over the axis, over the whole where none does.
   bool takes_level(const NodeList& group, int loop) const {
     const LoopSpec& spec = schedule.loops[loop];
-    if (schedule.axes[spec.axis].strips == 1) return true;
+    if (!schedule.axes[spec.axis].has(Level::kStrip)) return true;
     const bool sums = std::ranges::any_of(group, [&](NodeId root) {
       const RootSpace& space = space_of(schedule, root);
       return reduces_loop(schedule, space, loop) && takes_strips(graph, schedule, space);
     });
-    return sums == (spec.level != LoopSpec::Level::kSerial);
+    return sums == (spec.level != Level::kSerial);
   }
 
   bool needs_loop(NodeId root, int loop) const {

@@ -15,7 +15,7 @@ inline bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, 
 // On the host: is the loop one inside the vectorised loop?
 inline bool is_written_out(const StageSchedule& schedule, int loop) {
   const LoopSpec& spec = schedule.loops[loop];
-  return spec.level == LoopSpec::Level::kStrip || schedule.axes[spec.axis].is_unrolled;
+  return spec.level == Level::kStrip || schedule.axes[spec.axis].is_unrolled;
 }
 // Is this block's loop the innermost one that is not written out?
 bool is_innermost(const StageSchedule& schedule, int block);

@@ -37,7 +37,7 @@ bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, cons
 int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars,
                      const IndexExpr& offset) {
   for (int a = 0; a < std::ssize(schedule.axes); ++a) {
-    const int width = schedule.axes[a].vector;
+    const int width = schedule.axes[a].vector();
     if (width == 1 || !axis_coefficient(schedule, vars, offset, a).is(1)) continue;
     return is_aligned_along(schedule, vars, offset, a, width) ? a : -1;
   }
@@ -154,15 +154,40 @@ std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector
 unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role role) {
   unsigned bits = 0;
   for (const MappedAxis& mapped : schedule.axes)
-    if (role_of(space, mapped.axis) == role)
-      bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+    if (role_of(space, mapped.axis) == role) bits |= mapped.thread_bits();
   return bits;
 }
 
 std::optional<int64_t> static_blocks(const MappedAxis& mapped) {
-  if (!mapped.in_grid) return 1;
-  if (!mapped.axis.extent.is_constant() || !mapped.tile.is_constant()) return std::nullopt;
-  return divide_up(mapped.axis.extent.value(), mapped.tile.value());
+  if (!mapped.in_grid()) return 1;
+  const Dim &extent = mapped.axis.extent, tile = mapped.tile();
+  if (!extent.is_constant() || !tile.is_constant()) return std::nullopt;
+  return divide_up(extent.value(), tile.value());
+}
+
+std::optional<int64_t> count_static_blocks(const StageSchedule& schedule) {
+  int64_t blocks = 1;
+  for (const MappedAxis& mapped : schedule.axes) {
+    const std::optional<int64_t> along = static_blocks(mapped);
+    if (!along) return std::nullopt;
+    blocks *= *along;
+  }
+  return blocks;
+}
+
+double blocks_along(const Graph& graph, const MappedAxis& mapped) {
+  if (!mapped.in_grid()) return 1;
+  const auto hint = [&](const Dim& dim) {
+    return static_cast<double>(std::max<int64_t>(1, graph.symbols.hint(dim)));
+  };
+  return std::ceil(hint(mapped.axis.extent) / hint(mapped.tile()));
+}
+
+// Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
+double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
+  double blocks = 1;
+  for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
+  return blocks;
 }
 
 }  // namespace stitch

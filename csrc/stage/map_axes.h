@@ -5,8 +5,6 @@
 
 namespace stitch {
 
-inline constexpr int kLaneBits = 5;  // of a thread's number, that say which lane of its warp it is
-
 inline Role role_of(const RootSpace& space, const Axis& axis) {
   return role_of(space, axis.atoms[0]);
 }
@@ -70,8 +68,11 @@ inline unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace
 // Fill axes[*], loops (global order) and threads.
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads);
 void map_axes_cuda(const Graph& graph, StageSchedule& schedule);
-// Blocks along an axis, where sizes are static.
+// Blocks along an axis and of all: where sizes are static, and at the symbols' hints.
 std::optional<int64_t> static_blocks(const MappedAxis& mapped);
+std::optional<int64_t> count_static_blocks(const StageSchedule& schedule);
+double blocks_along(const Graph& graph, const MappedAxis& mapped);
+double count_planned_blocks(const Graph& graph, const StageSchedule& schedule);
 
 // Reads of a value at fixed indices of an axis: the halves of a rotated row, one of a few channels.
 // A value made at index (p, i) and read at (1, i) is the same array on chip at another position, if

@@ -49,11 +49,10 @@ struct Mapper {
 
   void assign(int a, int limit) {
     MappedAxis& mapped = axis(a);
-    const int taken = mapped.vector * (a == order.back() ? unrolled : 1);
-    mapped.threads = pick_threads(divide_up(facts[a].extent, taken), facts[a].is_piece ? 1 : limit);
-    mapped.thread_shift = used_bits;
-    used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
-    free_threads = std::max(1, free_threads / mapped.threads);
+    const int taken = mapped.vector() * (a == order.back() ? unrolled : 1);
+    const int64_t vectors = divide_up(facts[a].extent, taken);
+    used_bits = mapped.set_threads(pick_threads(vectors, facts[a].is_piece ? 1 : limit), used_bits);
+    free_threads = std::max(1, free_threads / mapped.threads());
   }
 
   // Among axes, the innermost first.
@@ -86,12 +85,6 @@ struct Mapper {
     return vector;
   }
 
-  int64_t blocks_along(int a) const {
-    const MappedAxis& mapped = schedule.axes[a];
-    const int64_t tile = mapped.serial.value() * mapped.threads * mapped.vector;
-    return mapped.in_grid ? std::max<int64_t>(1, divide_up(facts[a].extent, tile)) : 1;
-  }
-
   // Of the axes that reductions keep, which blocks may divide, or reduce.
   int64_t count_elements(Role role) const {
     int64_t elements = 1;
@@ -102,63 +95,41 @@ struct Mapper {
 
   // Blocks that no launch takes are run one after the other by those that one does.
   void fit_grid() {
-    auto blocks = [&] {
-      double product = 1;
-      for (int a : order) product *= static_cast<double>(blocks_along(a));
-      return product;
-    };
-    while (blocks() > static_cast<double>(kMostGrid)) {
-      const int widest =
-          *std::ranges::max_element(order, {}, [&](int a) { return blocks_along(a); });
-      axis(widest).serial = axis(widest).serial * Dim(2);
+    const auto blocks = [&](const MappedAxis& mapped) { return blocks_along(graph, mapped); };
+    while (count_planned_blocks(graph, schedule) > static_cast<double>(kMostGrid)) {
+      MappedAxis& widest = *std::ranges::max_element(schedule.axes, {}, blocks);
+      widest.set(Level::kSerial, widest.trips() * Dim(2));
     }
   }
 
   void finish() {
     int threads = 1;
     for (MappedAxis& mapped : schedule.axes) {
-      threads = std::max(threads, mapped.threads << mapped.thread_shift);
-      const int step = mapped.threads * mapped.vector;
+      threads = std::max(threads, 1 << std::bit_width(mapped.thread_bits()));
+      const int step = mapped.step();
       const Dim& extent = mapped.axis.extent;
-      mapped.tile = mapped.in_grid ? Dim(mapped.serial.value() * step) : extent;
-      mapped.is_exact = is_divisible(extent, mapped.in_grid ? mapped.tile.value() : step);
-      if (mapped.in_grid) continue;
+      mapped.is_exact = is_divisible(extent, mapped.in_grid() ? mapped.tile() : Dim(step));
+      if (mapped.in_grid()) continue;
       if (extent.is_constant())
-        mapped.serial = divide_up(extent.value(), step);
+        mapped.set(Level::kSerial, divide_up(extent.value(), step));
       else if (const auto few =
                    assume_few_trips(graph.symbols, extent, step, schedule.bounds.most_trips)) {
-        mapped.serial = few->most / step;
+        mapped.set(Level::kSerial, few->most / step);
         mapped.is_exact = false;
         schedule.assumptions.push_back(*few);
-      } else if (const auto exact = divide_exact(extent, step))
-        mapped.serial = *exact;
-      else
-        mapped.serial_at_run_time = true;
+      } else
+        mapped.set(Level::kSerial, divide_exact(extent, step).value_or(kOpen));
     }
     // Threads that no axis uses repeat what others do, and do not store.
     schedule.threads = at_least(std::max(threads, kWarp));
-    for (int a : order) {
-      const MappedAxis& mapped = schedule.axes[a];
-      if (!mapped.serial.is(1) || mapped.serial_at_run_time)
-        schedule.loops.push_back({a, LoopSpec::Level::kSerial});
-    }
-    for (int a : order)
-      if (axis(a).vector > 1) schedule.loops.push_back({a, LoopSpec::Level::kVector});
-  }
-
-  int64_t grid_blocks() {
-    int64_t blocks = 1;
-    for (size_t a = 0; a < facts.size(); ++a) {
-      const MappedAxis& mapped = schedule.axes[a];
-      if (mapped.in_grid)
-        blocks *= std::max<int64_t>(1, facts[a].extent / (mapped.threads * mapped.vector));
-    }
-    return blocks;
+    for (const Level level : {Level::kSerial, Level::kVector})
+      for (int a : order)
+        if (axis(a).has(level)) schedule.loops.push_back({a, level});
   }
 
   void map_main_group() {
     const int last = order.back();
-    axis(last).vector = pick_vector(last);
+    axis(last).set(Level::kVector, pick_vector(last));
     const bool reduces = std::ranges::any_of(order, [&](int a) { return !facts[a].is_eligible; });
     if (!reduces)
       map_pointwise();
@@ -171,26 +142,24 @@ struct Mapper {
   // A block has one tile: lanes walk across it, the other threads along.
   void map_tiles(const TileAxes& inner, TileShape shape) {
     MappedAxis &across = axis(inner.across), &along = axis(inner.along);
-    across.vector = pick_vector(inner.across);
+    across.set(Level::kVector, pick_vector(inner.across));
     const bool reduces = !facts[inner.across].is_eligible;
     const int64_t vectors =
-        divide_up(std::min(facts[inner.across].extent, shape.across), across.vector);
+        divide_up(std::min(facts[inner.across].extent, shape.across), across.vector());
     const int block = std::min(at_least(kTileThreads), schedule.bounds.most);
     const uint64_t lanes = static_cast<uint64_t>(reduces ? (vectors + 1) / 2 : vectors);
-    across.threads = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
-    used_bits = std::countr_zero(static_cast<unsigned>(across.threads));
+    const int most = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
+    used_bits = across.set_threads(most, 0);
     const auto rows = static_cast<int>(std::min(shape.along, facts[inner.along].extent));
     const auto covering = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
-    along.threads = std::min(block / across.threads, covering);
-    along.thread_shift = used_bits;
-    along.serial = divide_up(rows, along.threads);
-    used_bits += std::countr_zero(static_cast<unsigned>(along.threads));
+    used_bits = along.set_threads(std::min(block / across.threads(), covering), used_bits);
+    along.set(Level::kSerial, divide_up(rows, along.threads()));
   }
 
   // A small computation beside the main one, done by every block for itself: the same threads.
   void map_side_group(int threads) {
     unrolled = 1;
-    axis(order.back()).vector = pick_vector(order.back());
+    axis(order.back()).set(Level::kVector, pick_vector(order.back()));
     free_threads = threads;
     share_out([](int) { return true; });
   }
@@ -213,30 +182,29 @@ struct Mapper {
         }
       }
       const int limit = facts[side[i]].is_piece ? 1 : 1 << best_bits;
-      axis(side[i]).threads = pick_threads(facts[side[i]].extent, limit);
-      axis(side[i]).thread_shift = best_shift;
+      axis(side[i]).set_threads(pick_threads(facts[side[i]].extent, limit), best_shift);
     }
   }
 
   void map_pointwise() {
     const int last = order.back();
-    const auto is_full = [&](int64_t blocks) {
+    const auto is_full = [&](double blocks) {
       return blocks >= 16 * schedule.device->multiprocessors;
     };
     // Two independent accesses in flight per thread once the device is full anyway, or those that
     // a vector would be.
-    if (is_full(count_elements(Role::kKept) / (free_threads * axis(last).vector)))
-      unrolled = full_vector(last) / axis(last).vector;
+    if (is_full(count_elements(Role::kKept) / (free_threads * axis(last).vector())))
+      unrolled = full_vector(last) / axis(last).vector();
     share_out([](int) { return true; });
     if (unrolled > 1) {
-      axis(last).serial = unrolled;
+      axis(last).set(Level::kSerial, unrolled);
       return;
     }
-    if (!is_full(grid_blocks())) return;
+    if (!is_full(count_planned_blocks(graph, schedule))) return;
     for (size_t i = order.size(); i-- > 0;) {
       MappedAxis& mapped = axis(order[i]);
-      if (!is_divisible(mapped.axis.extent, 2 * mapped.threads * mapped.vector)) continue;
-      mapped.serial = 2;
+      if (!is_divisible(mapped.axis.extent, 2 * mapped.step())) continue;
+      mapped.set(Level::kSerial, 2);
       return;
     }
   }
@@ -247,7 +215,7 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
     if (chosen().level == ReductionLevel::kBlock) return bounded_threads(schedule.bounds.most);
     const int64_t inside = count_elements(Role::kReduced);
-    const int64_t per_thread = 2 * schedule.axes[contiguous].vector * unrolled;
+    const int64_t per_thread = 2 * schedule.axes[contiguous].vector() * unrolled;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     int most = bounded_threads(schedule.bounds.most);
     // Larger blocks for rows that theirs alone have the registers for, or that have no neighbour.
@@ -265,7 +233,7 @@ struct Mapper {
 
   void map_rows(int contiguous) {
     if (count_elements(Role::kKept) * count_elements(Role::kReduced) >= kManyElements)
-      unrolled = full_vector(contiguous) / axis(contiguous).vector;
+      unrolled = full_vector(contiguous) / axis(contiguous).vector();
     const int block = row_threads(contiguous);
     free_threads = block;
     assign(contiguous, block);
@@ -289,14 +257,15 @@ struct Mapper {
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
     const int block = bounded_threads(kColumnThreads);
     int along = chosen().level == ReductionLevel::kThread ? block : kWarp;
-    while (along * lanes.vector > kWarp &&
-           count_elements(Role::kKept) / (along * lanes.vector) < schedule.device->multiprocessors)
+    const int vector = lanes.vector();
+    while (along * vector > kWarp &&
+           count_elements(Role::kKept) / (along * vector) < schedule.device->multiprocessors)
       along /= 2;
     free_threads = block;
     assign(contiguous, along);
     if (chosen().level == ReductionLevel::kThread) free_threads = 1;
     if (chosen().level == ReductionLevel::kWarp)
-      free_threads = std::min(free_threads, std::max(1, kWarp / lanes.threads));
+      free_threads = std::min(free_threads, std::max(1, kWarp / lanes.threads()));
     for (int a : order)
       if (!facts[a].is_eligible && free_threads > 1) assign(a, free_threads);
     if (chosen().level != ReductionLevel::kThread && chosen().level != ReductionLevel::kWarp)
@@ -323,7 +292,8 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
     mapper.used_bits = 0;
     const bool is_main = all_loops.empty();
     if (is_main) inner = find_inner_axes(graph, schedule, facts, main);
-    for (int a : mapper.order) mapper.axis(a).in_grid = is_main && facts[a].is_eligible;
+    for (int a : mapper.order)
+      if (is_main && facts[a].is_eligible) mapper.axis(a).set(Level::kGrid, kOpen);
     if (!is_main) {
       mapper.map_side_group(std::max(threads, kWarp));
     } else if (inner.along >= 0) {

@@ -26,8 +26,15 @@ constexpr int64_t kTileElements = 1024;
 constexpr int64_t kFewestAlong = 32;
 
 void put_in_grid(MappedAxis& axis, int64_t tile) {
-  axis.in_grid = true;
-  axis.tile = tile;
+  axis.set(Level::kGrid, kOpen);
+  axis.set(Level::kSerial, tile);
+}
+
+void walk_strips(MappedAxis& axis, const Dim& length, int strips, int64_t spans) {
+  axis.set(Level::kSerial, 1);
+  axis.set(Level::kAlong, length);
+  axis.set(Level::kStrip, strips);
+  axis.set(Level::kSpan, spans);
 }
 
 // Puts the axes read at fixed indices inside the vectorised loop, so that all indices share what is
@@ -73,19 +80,17 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
 // each lane; those of a whole row of 4 or 8 KB are streams of their own, and sums of 64 MB of such
 // rows took 1.5 times as long as by spans [M, 2026-11].
 void cut_strips(MappedAxis& axis, int lanes, int few_terms) {
-  const int64_t extent = axis.tile.is_constant() ? axis.tile.value() : 0;
+  const Dim whole = axis.tile();
+  const int64_t extent = whole.is_constant() ? whole.value() : 0;
   for (const int strips : {4, 3, 7, 5}) {
     const int64_t span = int64_t{strips} * lanes;
     if (strips > few_terms || span == 0 || extent <= span || extent % span != 0) continue;
-    axis.strips = strips;
-    axis.span = span;
-    return;
+    return walk_strips(axis, lanes, strips, extent / span);
   }
   for (int strips = kFewTerms; strips > 1; strips /= 2) {
-    const auto length = divide_exact(axis.tile, strips);
+    const auto length = divide_exact(whole, strips);
     if (!length || (length->is_constant() && length->value() < kFewestIterations)) continue;
-    axis.strips = strips;
-    return;
+    return walk_strips(axis, *length, strips, 1);
   }
 }
 
@@ -95,11 +100,14 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   int64_t left = kFewWideTerms;
   for (size_t i = order.size() - 1; i-- > 0 && left > 1;) {
     MappedAxis& axis = schedule.axes[order[i]];
-    if (facts[order[i]].few_terms == 0 || axis.strips > 1) continue;
+    if (facts[order[i]].few_terms == 0 || axis.has(Level::kStrip)) continue;
     left = std::min<int64_t>(left, facts[order[i]].few_terms);
-    const bool fits = axis.tile.is_at_most(left);
-    if (!fits) axis.chunk = left;
-    left = fits ? left / axis.tile.value() : 1;
+    const bool fits = axis.tile().is_at_most(left);
+    if (!fits) {
+      axis.set(Level::kSerial, left);
+      axis.set(Level::kChunk, kOpen);
+    }
+    left = fits ? left / axis.tile().value() : 1;
   }
 }
 
@@ -140,7 +148,7 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
                TileShape shape, int64_t wanted) {
   auto cut = [&](int a, int64_t most) {
     MappedAxis& axis = schedule.axes[a];
-    if (!axis.tile.is_at_most(most)) put_in_grid(axis, most);
+    if (!axis.tile().is_at_most(most)) put_in_grid(axis, most);
     return std::min(facts[a].extent, most);
   };
   std::vector<int> others;
@@ -196,7 +204,7 @@ void divide_grid(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   for (size_t i = 0; i < order.size() && wanted > 1; ++i) {
     const AxisFacts& fact = facts[order[i]];
     MappedAxis& axis = schedule.axes[order[i]];
-    if (!fact.is_eligible || fact.is_piece || axis.in_grid) continue;
+    if (!fact.is_eligible || fact.is_piece || axis.in_grid()) continue;
     const bool innermost = i + 1 == order.size();
     int64_t tile = divide_up(fact.extent, wanted);
     if (innermost) tile = divide_up(tile, kColumnTileStep) * kColumnTileStep;
@@ -231,19 +239,20 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   };
   if (!order.empty() && has_columns(order.back())) {
     MappedAxis& last = schedule.axes[order.back()];
-    if (!last.tile.is_at_most(kColumnTile)) put_in_grid(last, kColumnTile);
+    if (!last.tile().is_at_most(kColumnTile)) put_in_grid(last, kColumnTile);
   }
   // Inside a loop that reduces, a kept axis needs an array along it, which needs a size.
   bool is_inside = false;
   for (size_t i = 0; i + 1 < order.size(); ++i) {
     MappedAxis& axis = schedule.axes[order[i]];
     is_inside |= !facts[order[i]].is_eligible;
-    if (is_inside && has_columns(order[i]) && !axis.tile.is_constant()) put_in_grid(axis, 1);
+    if (is_inside && has_columns(order[i]) && !axis.tile().is_constant()) put_in_grid(axis, 1);
   }
   int64_t pieces = unroll_pieces(schedule, facts, order);
   if (pieces == 1) pieces = put_chunks_beside(graph, schedule, order);
-  for (MappedAxis& axis : schedule.axes) axis.serial = axis.tile;  // loops end at the extent
-  std::erase_if(order, [&](int a) { return schedule.axes[a].tile.is(1); });
+  for (MappedAxis& axis : schedule.axes)  // loops end at the extent
+    if (!axis.in_grid()) axis.set(Level::kSerial, axis.axis.extent);
+  std::erase_if(order, [&](int a) { return schedule.axes[a].tile().is(1); });
   if (!order.empty() && pieces == 1) {
     for (size_t at = 0; at < order.size(); ++at)
       if (facts[order[at]].takes_strips && is_innermost_axis(schedule, order, at))
@@ -252,14 +261,9 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     if (is_column_axis(schedule, order.back())) cut_chunks(schedule, facts, order);
   }
   for (int a : order) {
-    const MappedAxis& axis = schedule.axes[a];
-    if (axis.chunk > 0) schedule.loops.push_back({a, LoopSpec::Level::kChunk});
-    if (axis.span > 0) schedule.loops.push_back({a, LoopSpec::Level::kSpan});
-    if (axis.strips > 1) {
-      schedule.loops.push_back({a, LoopSpec::Level::kAlongStrips});
-      schedule.loops.push_back({a, LoopSpec::Level::kStrip});
-    }
-    schedule.loops.push_back({a, LoopSpec::Level::kSerial});
+    for (const Level level : {Level::kChunk, Level::kSpan, Level::kAlong, Level::kStrip})
+      if (schedule.axes[a].has(level)) schedule.loops.push_back({a, level});
+    schedule.loops.push_back({a, Level::kSerial});
   }
   if (inner.along >= 0) place_tiles(graph, inner, schedule);
 }

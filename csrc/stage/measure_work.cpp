@@ -19,10 +19,11 @@ double hint(const Graph& graph, const Dim& dim) {
   return static_cast<double>(std::max<int64_t>(0, graph.symbols.hint(dim)));
 }
 
-double blocks_along(const Graph& graph, const MappedAxis& mapped) {
-  if (!mapped.in_grid) return 1;
-  const double tile = std::max(1.0, hint(graph, mapped.tile));
-  return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / tile));
+// Loop trips of a thread along an axis, at the symbols' hints.
+double trips_along(const Graph& graph, const MappedAxis& mapped) {
+  const Dim trips = mapped.trips();
+  if (!trips.is(kOpen)) return std::max(1.0, hint(graph, trips));
+  return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / mapped.step()));
 }
 
 // Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
@@ -34,9 +35,9 @@ double reuse_distance(const Graph& graph, const Stage& stage, const StageSchedul
   for (int loop : loops_around(schedule, blocks.front(), shared)) {
     const LoopSpec& spec = schedule.loops[loop];
     const MappedAxis& mapped = schedule.axes[spec.axis];
-    if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
-    const bool is_strip = spec.level == LoopSpec::Level::kStrip;
-    if (is_strip || spec.level == LoopSpec::Level::kSerial) elements *= hint(graph, mapped.serial);
+    if (spec.level == Level::kVector) elements *= mapped.vector();
+    const bool is_strip = spec.level == Level::kStrip;
+    if (is_strip || spec.level == Level::kSerial) elements *= trips_along(graph, mapped);
   }
   double running = 1;
   if (schedule.device->is_cuda) {
@@ -237,13 +238,6 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
       iterations * copies * std::max(1.0, weight_of(own));
 }
 
-// Loop trips of a thread along an axis, at the symbols' hints.
-double trips_along(const Graph& graph, const MappedAxis& mapped) {
-  if (!mapped.serial_at_run_time) return std::max(1.0, hint(graph, mapped.serial));
-  return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) /
-                                 static_cast<double>(mapped.threads * mapped.vector)));
-}
-
 // Instructions of a GPU's thread: an access and its address, a barrier, its begin and its end [A].
 constexpr double kOfAccess = 3, kOfBarrier = 6, kOfThread = 40;
 
@@ -254,11 +248,12 @@ Lanes place_lanes(const Graph& graph, const StageSchedule& schedule, const Acces
   Lanes places = {};
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
-    if (mapped.threads == 1) continue;
+    const Digit* lanes = find_by(mapped.digits, Level::kLane, &Digit::level);
+    if (!lanes) continue;
     const Dim step = axis_coefficient(schedule, access, static_cast<int>(a));
-    const int64_t stride = graph.symbols.hint(step) * mapped.vector;
-    for (int lane = 0; lane < 1 << kLaneBits; ++lane)
-      places[lane] += (lane >> mapped.thread_shift & (mapped.threads - 1)) * stride;
+    const int64_t stride = graph.symbols.hint(step) * mapped.vector();
+    for (int64_t lane = 0; lane < 1 << kLaneBits; ++lane)
+      places[lane] += (lane >> lanes->shift & (lanes->count.value() - 1)) * stride;
   }
   return places;
 }
@@ -285,12 +280,12 @@ double add_lines(const Graph& graph, const StageSchedule& schedule, std::set<Nod
     for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
       if (!axis_coefficient(schedule, access, a).is(0))
-        each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector);
-      else if (mapped.in_grid && !access.is_store)
+        each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector());
+      else if (mapped.in_grid() && !access.is_store)
         shared.insert(access.value);
     }
     const int bytes = element_bytes(graph, access.value);
-    const int lanes = along < 0 ? 1 : schedule.axes[along].vector;
+    const int lanes = along < 0 ? 1 : schedule.axes[along].vector();
     moves += each * (kOfAccess + (bytes < 4 ? lanes : 0));
     if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
@@ -304,7 +299,7 @@ double count_results(const Graph& graph, const StageSchedule& schedule, const Ro
   double results = 1;
   for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == Role::kKept)
-      results *= trips_along(graph, mapped) * mapped.vector;
+      results *= trips_along(graph, mapped) * mapped.vector();
   return results;
 }
 
@@ -340,8 +335,7 @@ double busy_share(const Graph& graph, const StageSchedule& schedule) {
     for (const MappedAxis& mapped : schedule.axes) {
       if (role_of(space, mapped.axis) == Role::kAbsent) continue;
       elements *= std::max(1.0, hint(graph, mapped.axis.extent));
-      covered *=
-          blocks_along(graph, mapped) * trips_along(graph, mapped) * mapped.threads * mapped.vector;
+      covered *= blocks_along(graph, mapped) * trips_along(graph, mapped) * mapped.step();
     }
     if (elements <= most) continue;
     most = elements;
@@ -360,7 +354,7 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule, std::set<Node
   for (const LeafUse& leaf : schedule.leaves) {
     double trips = 1;
     for (int loop : loops_around(schedule, leaf.block))
-      if (schedule.loops[loop].level == LoopSpec::Level::kSerial)
+      if (schedule.loops[loop].level == Level::kSerial)
         trips *= trips_along(graph, schedule.axes[schedule.loops[loop].axis]);
     work.in_flight = std::max(work.in_flight, std::min(trips, kTripsInFlight));
     if (leaf.loads.empty()) continue;
@@ -372,7 +366,7 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule, std::set<Node
                    (known.size() > before ? latencies.memory : latencies.cache);
   }
   double lanes = 1;
-  for (const MappedAxis& mapped : schedule.axes) lanes = std::max<double>(lanes, mapped.vector);
+  for (const MappedAxis& mapped : schedule.axes) lanes = std::max<double>(lanes, mapped.vector());
   const double threads = std::max(1.0, work.blocks) * schedule.threads;
   work.cycles += (work.operations * latencies.operation + work.specials * latencies.special) /
                  (threads * std::min(kLanesInFlight, lanes));
@@ -386,7 +380,7 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule, std::set<Node
 constexpr int kOtherRegisters = 8;  // addresses, what is computed
 int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
   int vector = 1, working = kWorkingRegisters;
-  for (const MappedAxis& mapped : schedule.axes) vector = std::max(vector, mapped.vector);
+  for (const MappedAxis& mapped : schedule.axes) vector = std::max(vector, mapped.vector());
   for (const LeafUse& leaf : schedule.leaves) {
     int bytes = 0;
     for (NodeId load : leaf.loads)
@@ -406,13 +400,6 @@ int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
 
 double last_cache_bytes(const DeviceSpec& device) {
   return static_cast<double>(device.l2_bytes) * (device.is_cuda ? 0.6 : 0.25);
-}
-
-// Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
-double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
-  double blocks = 1;
-  for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
-  return blocks;
 }
 
 StageWork measure_work(const Graph& graph, const Stage& stage, const StageSchedule& schedule,

@@ -34,7 +34,7 @@ bool count_accesses(const Graph& graph, const StageSchedule& schedule,
   for (int l = 0; l < std::ssize(schedule.loops); ++l) {
     const LoopSpec& loop = schedule.loops[l];
     if (std::ranges::count(around, l) > 0 || !axes.contains(loop.axis)) continue;
-    if (loop.level == LoopSpec::Level::kVector && loop.axis == out.vector_axis) continue;
+    if (loop.level == Level::kVector && loop.axis == out.vector_axis) continue;
     const std::optional<int64_t> trips = trip_count(schedule, l);
     if (!trips || *trips == 0 || out.accesses * *trips > kMostAccesses) return false;
     out.accesses *= *trips;
@@ -45,7 +45,7 @@ bool count_accesses(const Graph& graph, const StageSchedule& schedule,
 
 int count_access_bytes(const Graph& graph, const StageSchedule& schedule,
                        const PersistentValue& value) {
-  const int lanes = value.vector_axis < 0 ? 1 : schedule.axes[value.vector_axis].vector;
+  const int lanes = value.vector_axis < 0 ? 1 : schedule.axes[value.vector_axis].vector();
   return element_bytes(graph, value.value) * lanes;
 }
 

@@ -94,7 +94,7 @@ struct Placer {
         loops_around(schedule, common_block(schedule, {made.block, leaf.block}));
     return std::ranges::all_of(*fixed, [&](const auto& entry) {
       const MappedAxis& axis = schedule.axes[entry.first];
-      return axis.threads == 1 && !axis.in_grid && std::ranges::none_of(shared, [&](int loop) {
+      return axis.threads() == 1 && !axis.in_grid() && std::ranges::none_of(shared, [&](int loop) {
                return schedule.loops[loop].axis == entry.first;
              });
     });
@@ -226,12 +226,12 @@ struct Placer {
 std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   const LoopSpec& spec = schedule.loops[loop];
   const MappedAxis& axis = schedule.axes[spec.axis];
-  if (spec.level == LoopSpec::Level::kVector) return axis.vector;
-  if (!axis.serial.is_constant() || axis.serial_at_run_time) return std::nullopt;
+  if (spec.level == Level::kVector) return axis.vector();
+  const std::optional<int64_t> trips = axis.static_trips();
+  if (!trips) return std::nullopt;
   // An array over parts of an axis spans all of them; the loop over them then counts once.
-  const bool walks_elements =
-      spec.level == LoopSpec::Level::kSerial || spec.level == LoopSpec::Level::kAlongStrips;
-  return walks_elements ? axis.serial.value() : 1;
+  const bool walks_elements = spec.level == Level::kSerial || spec.level == Level::kAlong;
+  return walks_elements ? *trips : 1;
 }
 
 bool may_be_skipped(const Graph& graph, const StageSchedule& schedule,
@@ -254,7 +254,7 @@ std::optional<int64_t> array_length(const StageSchedule& schedule, const std::ve
 
 int array_loop(const StageSchedule& schedule, int loop) {
   const int axis = schedule.loops[loop].axis;
-  while (schedule.axes[axis].strips > 1 && schedule.loops[loop].level != LoopSpec::Level::kSerial)
+  while (schedule.axes[axis].has(Level::kStrip) && schedule.loops[loop].level != Level::kSerial)
     ++loop;  // the last of the axis
   return loop;
 }

@@ -82,8 +82,7 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
     const int loop = schedule.blocks[path[i]].loop;
     if (loop < 0 || !reduces_loop(schedule, space_of(schedule, root), loop)) continue;
     const int64_t trips = std::max<int64_t>(1, trip_count(schedule, loop).value_or(kUnknownTrips));
-    const bool carries =
-        schedule.loops[loop].level == LoopSpec::Level::kSerial && trips * terms > kMostTerms;
+    const bool carries = schedule.loops[loop].level == Level::kSerial && trips * terms > kMostTerms;
     const auto trips_of_first =
         static_cast<uint64_t>(std::max(1.0, std::sqrt(static_cast<double>(trips / terms))));
     if (path[i] == block) return carries ? static_cast<int>(std::bit_floor(trips_of_first)) : 0;
@@ -98,8 +97,8 @@ int exchange_slots(const StageSchedule& schedule, const RootSpace& space) {
   if (bits == 0 || bits % (1 << kLaneBits) != 0) return 1;
   int64_t results = 1;
   for (const MappedAxis& mapped : schedule.axes)
-    if (role_of(space, mapped.axis) == Role::kKept && mapped.serial.is_constant())
-      results *= mapped.serial.value() * mapped.vector;
+    if (role_of(space, mapped.axis) == Role::kKept)
+      results *= mapped.static_trips().value_or(1) * mapped.vector();
   const int64_t warps = int64_t{1} << std::popcount(bits);
   return static_cast<int>(std::bit_floor(uint64_t(std::min({kMost, warps, results}))));
 }

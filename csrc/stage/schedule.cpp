@@ -11,17 +11,8 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
     out << "template " << levels[static_cast<size_t>(chosen.level)] << " threads "
         << chosen.block_threads << "\n";
   }
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
-    const MappedAxis& mapped = schedule.axes[a];
-    out << "axis " << a << ": " << to_string(mapped.axis.extent);
-    if (mapped.in_grid) out << " grid " << to_string(mapped.blocks);
-    out << " serial " << (mapped.serial_at_run_time ? "?" : to_string(mapped.serial)) << " threads "
-        << mapped.threads << " vector " << mapped.vector;
-    if (mapped.chunk > 0) out << " chunk " << mapped.chunk;
-    if (mapped.strips > 1) out << " strips " << mapped.strips;
-    if (mapped.span > 0) out << " span " << mapped.span;
-    out << (mapped.is_exact ? "\n" : " ragged\n");
-  }
+  for (size_t a = 0; a < schedule.axes.size(); ++a)
+    out << "axis " << a << ": " << to_string(schedule.axes[a]) << "\n";
   for (const TiledLoad& tile : schedule.tiles)
     out << "tile of %" << tile.value << ": " << tile.rows << " along axis " << tile.along
         << " across axis " << tile.across << " pitch " << tile.pitch << "\n";
@@ -30,9 +21,7 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
       const std::string pad(indent, ' ');
       if (item.block >= 0) {
         const LoopSpec& spec = schedule.loops[schedule.blocks[item.block].loop];
-        const std::array levels{"chunk", "serial", "vector", "span", "along strips", "strip"};
-        out << pad << "loop " << levels[static_cast<size_t>(spec.level)] << " of axis " << spec.axis
-            << "\n";
+        out << pad << "loop " << to_string(spec.level) << " of axis " << spec.axis << "\n";
         self(self, item.block, indent + 2);
       }
       for (NodeId root : item.roots)

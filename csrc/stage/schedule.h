@@ -1,39 +1,20 @@
 // StageSchedule: how one planned stage runs: a mapping of axes to levels and a tree of loops.
 //
-// An axis index is  grid * tile + (serial * threads + thread) * vector + v.  All roots of the
-// stage share the mapping, so a value is local unless a reduction crosses threads; a reduction
-// combines at the levels where its axes live: loops in a register or an array, lanes and warps by
-// all_reduce (DESIGN.md 3).  On the host there is one thread and the innermost loop is vectorised.
+// All roots of the stage share the mapping, so a value is local unless a reduction crosses threads;
+// a reduction combines at the levels where its axes live: loops in a register or an array, lanes
+// and warps by all_reduce (DESIGN.md 3).  On the host the innermost loop is vectorised.
 #pragma once
 
-#include "analysis/accesses.h"
 #include "cost/device_spec.h"
+#include "stage/mapping.h"
 #include "stage/stage.h"
 
 namespace stitch {
 
-struct MappedAxis {
-  Axis axis;
-  bool in_grid = false;
-  Dim tile;        // indices of one block; the extent when the axis is not in the grid
-  Dim blocks = 1;  // along the axis: the extent over the tile, rounded up; set by name_blocks
-  Dim serial = 1;  // loop trips per thread, unless
-  bool serial_at_run_time = false;  // the trips are computed from the extent by the kernel
-  int threads = 1;                  // a power of two
-  int vector = 1;                   // divides the extent
-  int thread_shift = 0;  // the axis owns bits [shift, shift + log2(threads)) of the thread index
-  int64_t chunk = 0;     // > 0: the serial loop runs in chunks of this length, sums cascade
-  int strips = 1;        // on the host: sums walk this many equal parts side by side
-  int64_t span = 0;      // > 0: not of the whole but of each so many elements
-  bool is_unrolled = false;  // on the host: a short loop inside the vectorised one, written out
-  bool is_exact = true;      // every (block, serial, thread) index lies inside the extent
-  friend bool operator==(const MappedAxis&, const MappedAxis&) = default;
-};
-
+// A loop walks one digit of an axis.  Sums over an axis of strips run along the strips, which are
+// written out inside, of one span after the other; what sums nothing over it runs over the whole,
+// kSerial.
 struct LoopSpec {
-  // Sums over an axis of strips run along the strips, which are written out inside, of one span
-  // after the other; what sums nothing over it runs over the whole, kSerial.
-  enum class Level { kChunk, kSerial, kVector, kSpan, kAlongStrips, kStrip };
   int axis;
   Level level;
   friend bool operator==(const LoopSpec&, const LoopSpec&) = default;

@@ -80,7 +80,7 @@ ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const Stage*
   schedule.spaces = std::move(found.spaces);
   schedule.accesses = find_accesses(graph, schedule.spaces, loads, stores);
   for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses))
-    schedule.axes.push_back({.axis = axis, .tile = axis.extent});
+    schedule.axes.push_back({.axis = axis});
   described.verdict = check_empty_axes(graph, schedule, stores);
   return described;
 }
@@ -164,20 +164,11 @@ StageScore score_stage(const Graph& graph, const Stage& stage, const Target& tar
 void name_blocks(SymbolTable& symbols, StageSchedule& schedule) {
   schedule.grid = 1;
   for (MappedAxis& mapped : schedule.axes) {
-    if (!mapped.in_grid) continue;
-    mapped.blocks = symbols.divide_up(mapped.axis.extent, mapped.tile);
-    schedule.grid = schedule.grid * mapped.blocks;
+    if (!mapped.in_grid()) continue;
+    mapped.set(Level::kGrid,
+               symbols.divide_up(mapped.axis.extent, mapped.extent_below(Level::kGrid)));
+    schedule.grid = schedule.grid * mapped.count(Level::kGrid);
   }
-}
-
-std::optional<int64_t> count_static_blocks(const StageSchedule& schedule) {
-  int64_t blocks = 1;
-  for (const MappedAxis& mapped : schedule.axes) {
-    const std::optional<int64_t> along = static_blocks(mapped);
-    if (!along) return std::nullopt;
-    blocks *= *along;
-  }
-  return blocks;
 }
 
 std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,

@@ -50,9 +50,6 @@ int exchanged_bytes(const Graph& graph, const StageSchedule& schedule, const Roo
 
 // Block counts, once the schedule stays: those of ragged symbolic extents become symbols.
 void name_blocks(SymbolTable& symbols, StageSchedule& schedule);
-// The grid, where sizes are static.
-std::optional<int64_t> count_static_blocks(const StageSchedule& schedule);
-double count_planned_blocks(const Graph& graph, const StageSchedule& schedule);  // at the hints
 
 // Distinct elements at an offset, at the symbols' hints; nothing where data decide which.
 std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,

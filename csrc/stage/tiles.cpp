@@ -159,8 +159,8 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule) {
   const Axis& along = schedule.axes[axes.along].axis;
   for (const Access* access : tiled_accesses(schedule, axes)) {
-    const int64_t rows = schedule.axes[axes.along].tile.value();
-    const int64_t across = schedule.axes[axes.across].tile.value();
+    const int64_t rows = schedule.axes[axes.along].tile().value();
+    const int64_t across = schedule.axes[axes.across].tile().value();
     const int bytes = element_bytes(graph, access->value);
     int vector = std::max(1, std::min(8, schedule.device->vector_bytes / bytes));
     auto is_aligned = [&] {

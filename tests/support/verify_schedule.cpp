@@ -17,18 +17,31 @@ void verify_axes(const Graph& graph, const StageSchedule& schedule) {
   const auto hint = [&](const Dim& dim) { return graph.symbols.hint(dim); };
   for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
-    const Dim &extent = mapped.axis.extent, &tile = mapped.tile;
-    const int step = mapped.threads * mapped.vector;
+    const Dim &extent = mapped.axis.extent, tile = mapped.tile();
     const auto hold = rules_of("schedule", "axis ", a);
-    hold(std::has_single_bit(static_cast<unsigned>(mapped.threads)), "threads-power-of-two");
-    hold(is_divisible(extent, mapped.vector), "vector-divides-extent");
-    hold(mapped.in_grid || tile == extent, "one-block-has-all");
-    hold(hint(mapped.blocks * tile) >= hint(extent), "blocks-cover-extent");
-    hold(mapped.serial_at_run_time || hint(mapped.serial) * step >= hint(tile),
-         "digits-cover-tile");
-    hold(!mapped.is_exact || !is_cuda || is_divisible(extent, mapped.in_grid ? tile : Dim(step)),
-         "exact-divides");
-    hold((mapped.threads - 1) << mapped.thread_shift < schedule.threads, "thread-bits-in-block");
+    const auto by_level = [](const Digit& lower, const Digit& higher) {
+      return lower.level >= higher.level;
+    };
+    hold(std::ranges::adjacent_find(mapped.digits, by_level) == mapped.digits.end(),
+         "digits-in-order");
+    for (const auto& [level, count, shift] : mapped.digits) {
+      hold(!count.is(kOpen) || level == mapped.digits.back().level, "open-digit-is-last");
+      if (level != Level::kLane && level != Level::kWarp) continue;
+      const auto threads = static_cast<uint64_t>(count.value());
+      hold(std::has_single_bit(threads), "threads-power-of-two");
+      hold((threads - 1) << shift < static_cast<uint64_t>(schedule.threads),
+           "thread-bits-in-block");
+    }
+    hold(is_divisible(extent, mapped.vector()), "vector-divides-extent");
+    const bool has_parts = mapped.has(Level::kStrip) || mapped.has(Level::kChunk);
+    hold(!mapped.in_grid() || !has_parts, "parts-in-one-block");
+    const Dim trips = mapped.trips();
+    if (mapped.in_grid())
+      hold(hint(mapped.count(Level::kGrid) * tile) >= hint(extent), "blocks-cover-extent");
+    else
+      hold(trips.is(kOpen) || hint(trips) * mapped.step() >= hint(extent), "digits-cover-extent");
+    const Dim unit = mapped.in_grid() ? tile : Dim(mapped.step());
+    hold(!mapped.is_exact || !is_cuda || is_divisible(extent, unit), "exact-divides");
   }
 }
 
@@ -67,7 +80,7 @@ void verify_root(const StageSchedule& schedule, const RootSpace& space) {
   for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     if (role_of(space, mapped.axis) == Role::kAbsent) continue;
-    const unsigned own = static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+    const unsigned own = mapped.thread_bits();
     hold((taken & own) == 0, "thread-bits-disjoint");
     taken |= own;
     // A host's loops over strips stand in for each other.

@@ -16,8 +16,8 @@ constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
 static std::string describe(const StageSchedule& schedule, const StageWork& work) {
   std::string key = to_bytes(work, schedule.spaces.roots.size(), schedule.tiles.size());
   for (const MappedAxis& mapped : schedule.axes)
-    key += to_bytes(to_string(mapped.axis.extent), mapped.in_grid, mapped.threads, mapped.vector,
-                    mapped.thread_shift);
+    key += to_bytes(to_string(mapped.axis.extent), mapped.in_grid(), mapped.vector(),
+                    mapped.thread_bits());
   return key;
 }
 

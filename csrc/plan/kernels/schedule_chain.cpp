@@ -29,27 +29,31 @@ struct BlockMapper {
       MappedAxis& mapped = schedule.axes[a];
       const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
       if (in_load == 0 || in_load * extent <= range) continue;
-      mapped.in_grid = true;
-      mapped.tile = std::max<int64_t>(1, range / in_load);
+      mapped.set(Level::kGrid, kOpen);
+      mapped.set(Level::kSerial, std::max<int64_t>(1, range / in_load));
       if (in_load < range && range % in_load != 0) return false;
     }
     return true;
   }
 
   // Indices of a tile of the grid are shared out evenly: past them others' begin.
-  void assign(MappedAxis& mapped, int limit) {
-    const int64_t count = mapped.tile.value() / mapped.vector;
-    mapped.threads = pick_threads(count, limit);
-    if (mapped.in_grid) mapped.threads = static_cast<int>(std::min<int64_t>(limit, count & -count));
-    mapped.thread_shift = used_bits;
-    used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
+  void assign(MappedAxis& mapped, int limit, int vector) {
+    const int64_t tile = mapped.tile().value(), count = tile / vector;
+    const int threads = mapped.in_grid()
+                            ? static_cast<int>(std::min<int64_t>(limit, count & -count))
+                            : pick_threads(count, limit);
+    mapped.set(Level::kVector, vector);
+    used_bits = mapped.set_threads(threads, used_bits);
+    mapped.set(Level::kSerial, divide_up(tile, mapped.step()));
+    const Dim unit = mapped.in_grid() ? tile : mapped.step();
+    mapped.is_exact = is_divisible(mapped.axis.extent, unit);
   }
 
   int pick_vector(int a) const {
     const MappedAxis& mapped = schedule.axes[a];
     int width = schedule.device->vector_bytes / store_bytes;
     auto fits = [&] {
-      return mapped.tile.value() % width == 0 && mapped.axis.extent.value() % width == 0 &&
+      return mapped.tile().value() % width == 0 && mapped.axis.extent.value() % width == 0 &&
              is_aligned_along(schedule, schedule.accesses.vars, store.offset, a, width);
     };
     while (width > 1 && !fits()) width /= 2;
@@ -71,19 +75,14 @@ struct BlockMapper {
     if (!divide()) return false;
     const std::vector<int> order = order_axes();
     for (size_t i = 0; i < order.size(); ++i) {
-      MappedAxis& mapped = schedule.axes[order[i]];
       const bool is_contiguous = i == 0 && step(store, order[i]) == 1;
-      if (is_contiguous) mapped.vector = pick_vector(order[i]);
-      assign(mapped, std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads));
-      const int64_t pass = int64_t{mapped.threads} * mapped.vector;
-      mapped.serial = divide_up(mapped.tile.value(), pass);
-      mapped.is_exact =
-          mapped.axis.extent.value() % (mapped.in_grid ? mapped.tile.value() : pass) == 0;
+      assign(schedule.axes[order[i]],
+             std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads),
+             is_contiguous ? pick_vector(order[i]) : 1);
     }
-    for (int a : order | std::views::reverse)
-      if (!schedule.axes[a].serial.is(1)) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
-    if (!order.empty() && schedule.axes[order[0]].vector > 1)
-      schedule.loops.push_back({order[0], LoopSpec::Level::kVector});
+    for (const Level level : {Level::kSerial, Level::kVector})
+      for (int a : order | std::views::reverse)
+        if (schedule.axes[a].has(level)) schedule.loops.push_back({a, level});
     schedule.threads = threads;
     return true;
   }
@@ -162,7 +161,7 @@ struct ChainScheduler {
       const Access* load = find_access(schedule.accesses, value, false);
       for (int a = 0; load && a < std::ssize(schedule.axes); ++a) {
         const MappedAxis& mapped = schedule.axes[a];
-        if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
+        if ((mapped.thread_bits() & 1) == 0) continue;
         const Dim step = axis_coefficient(schedule, *load, a);
         return step.is_constant() ? step.value() : 0;
       }

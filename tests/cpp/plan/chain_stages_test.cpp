@@ -3,6 +3,7 @@
 
 #include "plan/plan_graph.h"
 #include "stage/block_ranges.h"
+#include "stage/map_axes.h"
 
 namespace stitch {
 namespace {
@@ -105,7 +106,7 @@ TEST(ChainStages, BlocksOfOneRangeAreNotThoseOfAnother) {
   ASSERT_EQ(schedules.size(), 2u);
   const std::optional<int64_t> range = find_block_range(schedules[0], value);
   ASSERT_TRUE(range);
-  EXPECT_EQ(*range, schedules[0].axes[0].tile.value() * 256);
+  EXPECT_EQ(*range, schedules[0].axes[0].tile().value() * 256);
   EXPECT_TRUE(stays_in_range(schedules[1], value, *range));
   // Mapped for itself, the copy has blocks of both axes.
   const StageSchedule alone =

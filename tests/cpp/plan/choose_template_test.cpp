@@ -85,18 +85,17 @@ TEST_P(Templates, EachKeepsWhatItPromises) {
     EXPECT_TRUE(check_arrays(choosing.planned.graph, s));
     EXPECT_LE(s.threads, choice.templates[0].block_threads);
     EXPECT_LE(s.shared_bytes, s.device->shared_bytes_per_block);
-    int used_bits = 0;
-    unsigned reduced_bits = 0;
+    unsigned used_bits = 0, reduced_bits = 0;
     for (const MappedAxis& axis : s.axes) {
-      const int bits = (axis.threads - 1) << axis.thread_shift;
-      EXPECT_EQ(bits & used_bits, 0) << to_string(s, choosing.planned.graph);
+      const unsigned bits = axis.thread_bits();
+      EXPECT_EQ(bits & used_bits, 0u) << to_string(s, choosing.planned.graph);
       used_bits |= bits;
       const RootSpace& space = s.spaces.roots[0];
-      if (role_of(space, axis.axis) == Role::kReduced) reduced_bits |= static_cast<unsigned>(bits);
-      const Dim covered = axis.blocks * axis.serial * Dim(axis.threads * axis.vector);
+      if (role_of(space, axis.axis) == Role::kReduced) reduced_bits |= bits;
+      const Dim covered = axis.count(Level::kGrid) * axis.trips() * Dim(axis.step());
       EXPECT_GE(covered.value(), axis.axis.extent.value());
     }
-    EXPECT_LT(used_bits, s.threads);
+    EXPECT_LT(used_bits, static_cast<unsigned>(s.threads));
     const ReductionLevel level = choice.templates[0].level;
     const unsigned most_bits = level == ReductionLevel::kThread ? 0u
                                : level == ReductionLevel::kWarp ? 31u
@@ -116,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Templates,
                                          column_sum("f32[130,17]"), exponential("f32[1000003]"),
                                          exponential("bf16[1060,1024]")));
 
-int threads_of_rows(const StageSchedule& s) { return s.axes.back().threads; }
+int threads_of_rows(const StageSchedule& s) { return s.axes.back().threads(); }
 
 TEST(ChooseTemplate, FewLongRowsTakeABlockEach) {
   Choosing choosing(normed_rows("f32[132,65536]"));
@@ -146,7 +145,7 @@ TEST(ChooseTemplate, BlocksAreCutSoThatTheLastWaveIsFull) {
 TEST(ChooseTemplate, ColumnsOfFewRowsNeedNoBarrier) {
   Choosing choosing(column_sum("f32[8,1000000]"));
   const StageSchedule& s = choosing.take(choosing.choose());
-  EXPECT_EQ(s.axes[0].threads, 1) << "a thread adds up its own columns";
+  EXPECT_EQ(s.axes[0].threads(), 1) << "a thread adds up its own columns";
   EXPECT_EQ(s.shared_bytes, 0);
 }
 

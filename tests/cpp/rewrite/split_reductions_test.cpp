@@ -70,9 +70,9 @@ TEST(SplitReductions, ManyShortRowsShareBlocksAsPublished) {
     const StageSchedule schedule =
         KernelScheduler{graph, stages, {device, 4}}.schedule_alone(0, {});
     const MappedAxis &row = schedule.axes[0], &column = schedule.axes[1];
-    EXPECT_GE(row.threads, 8) << "rows of a block";
+    EXPECT_GE(row.threads(), 8) << "rows of a block";
     EXPECT_GE(schedule.threads, 128);
-    EXPECT_EQ(column.threads * column.vector, 32) << "a row is one access of each of its lanes";
+    EXPECT_EQ(column.threads() * column.vector(), 32) << "a row is one access of each of its lanes";
     EXPECT_EQ(schedule.shared_bytes, 0) << "within a warp";
   }
 }

@@ -69,8 +69,8 @@ TEST(PieceAxes, OneThreadHoldsTheHalvesThatARotationSwaps) {
     ASSERT_FALSE(pieces.empty());
     for (int a : pieces) {
       EXPECT_TRUE(s.axes[a].axis.extent.is(2));
-      EXPECT_EQ(s.axes[a].threads, 1);
-      EXPECT_FALSE(s.axes[a].in_grid);
+      EXPECT_EQ(s.axes[a].threads(), 1);
+      EXPECT_FALSE(s.axes[a].in_grid());
     }
   }
 }

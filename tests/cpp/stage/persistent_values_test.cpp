@@ -32,11 +32,7 @@ void check_groups(const Planned& planned) {
         EXPECT_EQ(own.grid, first.grid);
         ASSERT_EQ(own.axes.size(), first.axes.size());
         for (size_t a = 0; a < own.axes.size(); ++a) {
-          EXPECT_EQ(own.axes[a].threads, first.axes[a].threads);
-          EXPECT_EQ(own.axes[a].thread_shift, first.axes[a].thread_shift);
-          EXPECT_EQ(own.axes[a].serial, first.axes[a].serial);
-          EXPECT_EQ(own.axes[a].vector, first.axes[a].vector);
-          EXPECT_EQ(own.axes[a].in_grid, first.axes[a].in_grid);
+          EXPECT_EQ(own.axes[a].digits, first.axes[a].digits);
         }
         for (const PersistentValue& value : own.persistent) {
           EXPECT_EQ(value.is_filled, s != group[0]);

@@ -16,11 +16,11 @@ std::string tree(const Planned& planned) {
     for (const LoopBlock::Item& item : s.blocks[block].items) {
       if (item.block >= 0) {
         const LoopSpec& spec = s.loops[s.blocks[item.block].loop];
-        const char* level = spec.level == LoopSpec::Level::kVector        ? "v"
-                            : spec.level == LoopSpec::Level::kChunk       ? "c"
-                            : spec.level == LoopSpec::Level::kAlongStrips ? "a"
-                            : spec.level == LoopSpec::Level::kStrip       ? "s"
-                                                                          : "";
+        const char* level = spec.level == Level::kVector  ? "v"
+                            : spec.level == Level::kChunk ? "c"
+                            : spec.level == Level::kAlong ? "a"
+                            : spec.level == Level::kStrip ? "s"
+                                                          : "";
         text += level + std::to_string(spec.axis) + "{ " + self(self, item.block) + "} ";
       }
       for (NodeId root : item.roots) text += info(planned.graph[root]).name + std::string(" ");

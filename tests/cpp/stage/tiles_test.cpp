@@ -24,9 +24,9 @@ TEST(StageTiles, ATransposeHasTilesOfBothAxes) {
   const TiledLoad& tile = s.tiles.front();
   EXPECT_TRUE(s.axes[tile.along].axis.extent.is(256));
   EXPECT_TRUE(s.axes[tile.across].axis.extent.is(512));
-  EXPECT_FALSE(s.axes[tile.across].in_grid) << "a reduced axis is in the tile as a whole";
-  EXPECT_TRUE(s.axes[tile.along].in_grid);
-  EXPECT_TRUE(s.axes[tile.along].tile.is(tile.rows));
+  EXPECT_FALSE(s.axes[tile.across].in_grid()) << "a reduced axis is in the tile as a whole";
+  EXPECT_TRUE(s.axes[tile.along].in_grid());
+  EXPECT_TRUE(s.axes[tile.along].tile().is(tile.rows));
   EXPECT_GT(tile.pitch, 512) << "rows begin in different sets of the cache";
   EXPECT_EQ(s.loops.back().axis, tile.across);
 }
@@ -35,7 +35,7 @@ TEST(StageTiles, TheOtherAxesHaveOneIndexInABlock) {
   const StageSchedule s = schedule_tiles(kNormedMiddle);
   for (const MappedAxis& axis : s.axes) {
     if (axis.axis.extent.is(8)) {
-      EXPECT_TRUE(axis.in_grid && axis.tile.is(1));
+      EXPECT_TRUE(axis.in_grid() && axis.tile().is(1));
     }
   }
 }
@@ -50,8 +50,8 @@ TEST(StageTiles, BlocksDivideBothAxesWhereNothingReduces) {
   ASSERT_EQ(s.tiles.size(), 1u);
   const TiledLoad& tile = s.tiles.front();
   EXPECT_TRUE(s.axes[tile.along].axis.extent.is(4099));
-  EXPECT_TRUE(s.axes[tile.along].in_grid);
-  EXPECT_TRUE(s.axes[tile.across].in_grid);
+  EXPECT_TRUE(s.axes[tile.along].in_grid());
+  EXPECT_TRUE(s.axes[tile.across].in_grid());
 }
 
 TEST(StageTiles, EveryTransposedLoadHasItsOwn) {
@@ -160,9 +160,9 @@ TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
   const TiledLoad& tile = s.tiles.front();
   const MappedAxis &along = s.axes[tile.along], &across = s.axes[tile.across];
   EXPECT_TRUE(across.axis.extent.is(512));
-  EXPECT_EQ(across.thread_shift, 0) << "lanes walk across";
-  EXPECT_GT(along.threads, 1);
-  EXPECT_TRUE(along.in_grid && along.tile.is(tile.rows));
+  EXPECT_EQ(across.thread_shift(), 0) << "lanes walk across";
+  EXPECT_GT(along.threads(), 1);
+  EXPECT_TRUE(along.in_grid() && along.tile().is(tile.rows));
   EXPECT_EQ(tile.vector, 4);
   EXPECT_EQ(tile.shared_offset % 16, 0);
   EXPECT_GE(tile.shared_offset, 4 * s.threads) << "reductions meet in shared memory too";
@@ -170,7 +170,7 @@ TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
   EXPECT_LE(s.shared_bytes, 48 << 10);
   for (const MappedAxis& axis : s.axes) {
     if (axis.axis.extent.is(8)) {
-      EXPECT_TRUE(axis.in_grid && axis.tile.is(1) && axis.threads == 1);
+      EXPECT_TRUE(axis.in_grid() && axis.tile().is(1) && axis.threads() == 1);
     }
   }
 }

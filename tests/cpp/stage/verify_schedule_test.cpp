@@ -32,28 +32,29 @@ const char* const kSoftmax = R"(
 TEST(VerifySchedule, DigitsOfAxes) {
   expect_schedule_faults(
       kSoftmax, "h200",
-      {{"threads that are no power of two", [](Planned& p) { columns(p).threads = 96; },
+      {{"lanes that are no power of two", [](Planned& p) { columns(p).set(Level::kLane, 24); },
         "threads-power-of-two"},
-       {"a vector that does not divide the extent", [](Planned& p) { columns(p).vector = 3; },
-        "vector-divides-extent"},
-       {"too few blocks", [](Planned& p) { rows(p).blocks = 2047; }, "blocks-cover-extent"},
-       {"smaller tiles", [](Planned& p) { rows(p).tile = 1; }, "blocks-cover-extent"},
-       {"part of an axis that blocks do not divide", [](Planned& p) { columns(p).tile = 512; },
-        "one-block-has-all"},
-       {"too few trips", [](Planned& p) { columns(p).serial = 1; }, "digits-cover-tile"},
-       {"too few threads", [](Planned& p) { columns(p).threads /= 2; }, "digits-cover-tile"},
-       {"a ragged axis called exact",
-        [](Planned& p) {
-          rows(p).tile = rows(p).threads = 64;
-          rows(p).tile = 3;
-        },
+       {"a vector that does not divide the extent",
+        [](Planned& p) { columns(p).set(Level::kVector, 3); }, "vector-divides-extent"},
+       {"digits in another order", [](Planned& p) { std::ranges::reverse(columns(p).digits); },
+        "digits-in-order"},
+       {"two digits of one level",
+        [](Planned& p) { rows(p).digits.push_back(rows(p).digits.back()); }, "digits-in-order"},
+       {"too few blocks", [](Planned& p) { rows(p).set(Level::kGrid, 2047); },
+        "blocks-cover-extent"},
+       {"smaller tiles", [](Planned& p) { rows(p).set_threads(1, 0); }, "blocks-cover-extent"},
+       {"too few trips", [](Planned& p) { columns(p).set(Level::kSerial, 1); },
+        "digits-cover-extent"},
+       {"too few threads", [](Planned& p) { columns(p).set(Level::kWarp, 2, kLaneBits); },
+        "digits-cover-extent"},
+       {"a ragged axis called exact", [](Planned& p) { rows(p).set(Level::kSerial, 3); },
         "exact-divides"},
        {"threads that the block does not have", [](Planned& p) { first(p).threads /= 2; },
         "thread-bits-in-block"},
-       {"thread bits past the block's", [](Planned& p) { rows(p).thread_shift = 9; },
-        "thread-bits-in-block"},
-       {"two axes with the same thread bits", [](Planned& p) { rows(p).thread_shift = 0; },
-        "thread-bits-disjoint"}});
+       {"thread bits past the block's",
+        [](Planned& p) { rows(p).set_threads(rows(p).threads(), 9); }, "thread-bits-in-block"},
+       {"two axes with the same thread bits",
+        [](Planned& p) { rows(p).set_threads(rows(p).threads(), 0); }, "thread-bits-disjoint"}});
 }
 
 TEST(VerifySchedule, LoopsAndRoots) {
@@ -110,9 +111,16 @@ TEST(VerifySchedule, ArraysHaveASize) {
   expect_schedule_faults(
       column_sum("f32[16384,768]"), "cpu",
       {{"an accumulator along an axis of unknown trips",
-        [](Planned& p) { columns(p).serial_at_run_time = true; }, "arrays-are-static"},
-       {"an accumulator that no cache holds", [](Planned& p) { columns(p).serial = 1 << 20; },
-        "arrays-are-static"}});
+        [](Planned& p) { columns(p).digits = {{Level::kSerial, kOpen}}; }, "arrays-are-static"},
+       {"tiles of as many trips as are left",
+        [](Planned& p) { columns(p).set(Level::kSerial, kOpen); }, "open-digit-is-last"},
+       {"an accumulator that no cache holds",
+        [](Planned& p) { columns(p).set(Level::kSerial, 1 << 20); }, "arrays-are-static"},
+       {"chunks of an axis that blocks divide",
+        [](Planned& p) {
+          rows(p).digits = {{Level::kSerial, 4}, {Level::kChunk, 4}, {Level::kGrid, 1024}};
+        },
+        "parts-in-one-block"}});
 }
 
 TEST(VerifySchedule, WhatStaysOnChip) {
