@@ -1,5 +1,4 @@
 #include <climits>
-#include <limits>
 
 #include "base/log.h"
 #include "compilation.h"
@@ -10,12 +9,19 @@ namespace {
 
 constexpr int kTrials = 4;         // of a kernel, at once
 constexpr double kNoise = 0.03;    // what the clock cannot tell apart: another choice gains more
+constexpr int kMostTimed = 128;    // spilled bytes: at 424 the clock has half an H200's time
 constexpr double kSpillsCost = 2;  // times a kernel's own time, at most: slower is no remedy [A]
 
+// By the clock, which counts what is spilled; where it cannot tell or has no answer, by that.
 bool is_better(const Trial& trial, const Trial& present) {
-  if (trial.spilled_bytes != present.spilled_bytes)
-    return trial.spilled_bytes < present.spilled_bytes;
-  return trial.us < present.us * (1 - kNoise);
+  const auto [least, most] = std::minmax({trial.us, present.us});
+  if (least > 0 && least < most * (1 - kNoise)) return trial.us < present.us;
+  return trial.spilled_bytes < present.spilled_bytes;
+}
+
+int count_spilled(const Binary& binary, const StageGroups& kept) {
+  if (binary.bytes.empty()) return INT_MAX;
+  return binary.spill_bytes + (kept.empty() ? 0 : binary.stack_bytes);
 }
 
 std::vector<Binary> compile_all(const Compilation& c, const Settings& settings) {
@@ -42,14 +48,12 @@ struct Settler {
   }
 
   void judge(Trial& trial, const KernelSource& source, const Binary& binary) const {
-    const bool keeps = !trial.choice.kept.empty(), compiled = !binary.bytes.empty();
-    trial.spilled_bytes = binary.spill_bytes + (keeps ? binary.stack_bytes : 0);
-    if (!compiled) trial.spilled_bytes = INT_MAX;
-    if (!is_clock_asked || !compiled) return;
+    trial.spilled_bytes = count_spilled(binary, trial.choice.kept);
+    if (trial.spilled_bytes > kMostTimed) return;
     try {
       trial.us = time(source, binary);
     } catch (const Error& error) {
-      trial.us = std::numeric_limits<double>::infinity();
+      if (!is_clock_asked) return;
       warn_once("clock " + source.name, "a schedule is not timed: " + std::string(error.what()));
     }
   }
@@ -59,8 +63,8 @@ struct Settler {
     for (size_t k = 0; c.device.is_cuda && k < binaries.size(); ++k) {
       Trial trial{.kernel = k};
       trial.choice.kept = c.plan.kernels[k].kept;
+      if (!is_clock_asked && count_spilled(binaries[k], trial.choice.kept) == 0) continue;
       judge(trial, c.sources[k], binaries[k]);
-      if (trial.spilled_bytes == 0 && !is_clock_asked) continue;
       KernelChoices choices = chooser_of(k).find_others();
       trial.choice = std::move(choices.present);
       trial.others = std::move(choices.others);
@@ -74,8 +78,7 @@ struct Settler {
     kernel.kept = trial.choice.kept;
     kernel.templates = trial.choice.templates;
     schedule_kernel(c.graph, c.target, trial.choice.bounds, trial.kernel, c.plan);
-    if (!trial.choice.is_present)
-      kernel.choice = is_clock_asked ? Choice::kClock : Choice::kSpilled;
+    if (!trial.choice.is_present) kernel.choice = trial.us > 0 ? Choice::kClock : Choice::kSpilled;
     for (int s : kernel.stages()) name_blocks(c.graph.symbols, c.plan.schedules[s]);
     return c.sources[trial.kernel] = emit(c, trial.kernel);
   }
@@ -106,12 +109,15 @@ void try_choices(std::vector<Trial>& kernels,
     }
     if (trials.empty()) return;
     compile(trials);
-    for (const Trial& trial : trials) {
-      Trial& kernel = *std::ranges::find(kernels, trial.kernel, &Trial::kernel);
-      if (!is_better(trial, kernel)) continue;
-      kernel.choice = trial.choice;
-      kernel.spilled_bytes = trial.spilled_bytes;
-      kernel.us = trial.us;
+    for (Trial& kernel : kernels) {
+      const double us = kernel.us;
+      for (const Trial& trial : trials) {
+        if (trial.kernel != kernel.kernel || !is_better(trial, kernel)) continue;
+        kernel.choice = trial.choice;
+        kernel.spilled_bytes = trial.spilled_bytes;
+        kernel.us = trial.us;
+      }
+      if (us > 0 && kernel.us == us) kernel.others.clear();
     }
   }
 }

@@ -46,7 +46,7 @@ inline const char* to_string(Choice choice) {
                     "one mapping keeps values on chip across barriers",
                     "blocks of one stage make what those of the next read",
                     "what was chosen first spills",
-                    "of what spills least the clock calls it fastest"}[static_cast<size_t>(choice)];
+                    "the clock calls it fastest"}[static_cast<size_t>(choice)];
 }
 
 // One launch: phases, of blocks, of stages, each of which may read what an earlier phase or an

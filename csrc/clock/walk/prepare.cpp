@@ -18,14 +18,12 @@ constexpr Letter<Source> kSources[] = {
     {'a', &Prepared::a}, {'b', &Prepared::b}, {'c', &Prepared::c}, {'C', &Prepared::c},
     {'t', &Prepared::t}, {'x', &Prepared::b}, {'y', &Prepared::c}, {'s', &Prepared::b}};
 constexpr Letter<Condition> kConditions[] = {
-    {'p', &Prepared::p}, {'q', &Prepared::q}, {'r', &Prepared::r}};
+    {'p', &Prepared::p}, {'q', &Prepared::q}, {'r', &Prepared::r}, {'z', &Prepared::q}};
 constexpr Letter<Truth*> kTruths[] = {{'P', &Prepared::P}, {'Q', &Prepared::Q}};
 
 class Preparer {
  public:
-  explicit Preparer(Warp& warp) : warp_(warp), registers_(warp.registers) {
-    keep(Value::of(0), Value::of(0));
-  }
+  explicit Preparer(Warp& warp) : warp_(warp) { keep(Value::of(0), Value::of(0)); }
 
   Prepared prepare(const Instruction& instruction) {
     const Row& row = *instruction.row;
@@ -42,16 +40,16 @@ class Preparer {
 
  private:
   std::array<Truth, 8>& predicates(bool uniform) {
-    return uniform ? registers_.uniform_predicates : registers_.predicates;
+    return uniform ? warp_.registers.uniform_predicates : warp_.registers.predicates;
   }
 
   // And what lies behind it: RZ and immediates have zero there.
   const Value* source(const Operand& operand) {
     switch (operand.kind) {
       case OperandKind::reg:
-        return operand.index == kZeroRegister ? zeros() : &registers_.lane[operand.index];
+        return operand.index == kZeroRegister ? zeros() : &warp_.registers.lane[operand.index];
       case OperandKind::uniform:
-        return operand.index == kZeroRegister ? zeros() : &registers_.uniform[operand.index];
+        return operand.index == kZeroRegister ? zeros() : &warp_.registers.uniform[operand.index];
       case OperandKind::immediate:
         return keep(Value::of(static_cast<uint32_t>(operand.value)), Value::of(0));
       case OperandKind::constant:
@@ -86,19 +84,18 @@ class Preparer {
         step.*read->member = {truth, operand.negated};
     } else if (operand.is_destination && operand.index != kZeroRegister) {
       const bool uniform = operand.kind == OperandKind::uniform;
-      step.d = &(uniform ? registers_.uniform : registers_.lane)[operand.index];
+      step.d = &(uniform ? warp_.registers.uniform : warp_.registers.lane)[operand.index];
       step.results = std::min(register_count(instruction, operand), 255 - operand.index);
     } else if (operand.kind == OperandKind::memory) {
       const bool has_uniform = operand.uniform != kZeroRegister;
-      step.address = &registers_.lane[operand.index];
-      step.uniform_address = has_uniform ? &registers_.uniform[operand.uniform] : nullptr;
+      step.address = &warp_.registers.lane[operand.index];
+      step.uniform_address = has_uniform ? &warp_.registers.uniform[operand.uniform] : nullptr;
     } else if (const auto* read = find_by(kSources, letter, &Letter<Source>::letter)) {
       step.*read->member = {source(operand), operand.negated};
     }
   }
 
   Warp& warp_;
-  Registers& registers_;
 };
 
 // A struct is one argument, or one for each of its words of 8 bytes.

@@ -296,6 +296,7 @@ class Walker {
   int32_t branch(const Prepared& step, size_t at) {
     const Instruction& instruction = *step.instruction;
     Truth taken = both(step.guard.read(), step.p.read());
+    if (step.q.truth) taken = both(taken, step.q.read());  // BRA.U
     const size_t target = target_of(instruction);
     const Operand* wanted = instruction.find('z');
     if (wanted && wanted->kind == OperandKind::uniform)  // BRA.DIV: some lanes are not there

@@ -162,6 +162,7 @@ KernelChoices KernelChooser::find_others() {
   for (int threads : {0, kResidentThreads / 2}) {
     others.push_back(present);
     others.back().bounds.resident_threads = threads;
+    others.back().is_present = false;
   }
   return {std::move(present), std::move(others)};
 }

@@ -31,6 +31,19 @@ TEST(TimeKernel, ACopyMovesItsBytesAtTheRateOfMemory) {
   }
 }
 
+// Where a counter is the same in all lanes, some generations branch on a uniform predicate.
+TEST(TimeKernel, ACountedLoopEndsOnEachGeneration) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  const std::string text = R"(extern "C" __global__ void copy(float* y, const float* x) {
+    #pragma unroll 1
+    for (int b = 0; b < 100; ++b) y[b * 256 + threadIdx.x] = x[b * 256 + threadIdx.x]; })";
+  for (const char* device : {"a100", "h100", "h200", "b200"}) {
+    const ClockResult result = time_text(text, make_launch(1, 256, "25600*f32,25600*f32"), device);
+    EXPECT_EQ(result.asked_bytes, 2.0 * 25600 * 4) << device;
+    EXPECT_EQ(result.assumptions, std::vector<std::string>()) << device;
+  }
+}
+
 TEST(TimeKernel, ARowSumReadsEachByteOnceAndSharedArgumentsOnce) {
   STITCH_SKIP_WITHOUT_NVRTC();
   const std::string text = R"(extern "C" __global__ void scale(float* y, const float* x,
