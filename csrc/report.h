@@ -42,7 +42,7 @@ struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.cpp)
   std::vector<ReportedOp> ops = {};
-  std::vector<std::pair<std::string, std::string>> schemes = {};  // of values
+  std::vector<std::pair<std::string, std::string>> schemes = {};  // "exp %3", "local"
   std::vector<ReportedPersistent> persistent = {};
   std::vector<ReportedTile> tiles = {};
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once

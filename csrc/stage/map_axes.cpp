@@ -7,6 +7,10 @@
 
 namespace stitch {
 
+static int64_t positive_hint(const Graph& graph, const Dim& extent) {
+  return std::max<int64_t>(1, graph.symbols.hint(extent));
+}
+
 // The other atoms' coefficients are proportional to that of the innermost.
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis) {
@@ -48,7 +52,7 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
   double elements = 1;
   for (const auto& [var, coefficient] : access.offset.terms) {
     const Dim& extent = schedule.accesses.vars[var].extent;
-    elements *= static_cast<double>(std::max<int64_t>(1, graph.symbols.hint(extent)));
+    elements *= static_cast<double>(positive_hint(graph, extent));
   }
   return elements * element_bytes(graph, access.value);
 }
@@ -78,7 +82,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
   for (int a = 0; a < std::ssize(facts); ++a) {
     AxisFacts& fact = facts[a];
     const Axis& axis = schedule.axes[a].axis;
-    fact.extent = std::max<int64_t>(1, graph.symbols.hint(axis.extent));
+    fact.extent = positive_hint(graph, axis.extent);
     for (const RootSpace& space : schedule.spaces.roots) {
       if (role_of(space, axis) != Role::kReduced) continue;
       fact.is_eligible = false;
@@ -158,6 +162,12 @@ unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role
   return bits;
 }
 
+void add_thread_loops(const std::vector<int>& order, StageSchedule& schedule) {
+  for (const Level level : {Level::kSerial, Level::kVector})
+    for (int a : order)
+      if (schedule.axes[a].has(level)) schedule.loops.push_back({a, level});
+}
+
 std::optional<int64_t> static_blocks(const MappedAxis& mapped) {
   if (!mapped.in_grid()) return 1;
   const Dim &extent = mapped.axis.extent, tile = mapped.tile();
@@ -177,10 +187,8 @@ std::optional<int64_t> count_static_blocks(const StageSchedule& schedule) {
 
 double blocks_along(const Graph& graph, const MappedAxis& mapped) {
   if (!mapped.in_grid()) return 1;
-  const auto hint = [&](const Dim& dim) {
-    return static_cast<double>(std::max<int64_t>(1, graph.symbols.hint(dim)));
-  };
-  return std::ceil(hint(mapped.axis.extent) / hint(mapped.tile()));
+  return static_cast<double>(
+      divide_up(positive_hint(graph, mapped.axis.extent), positive_hint(graph, mapped.tile())));
 }
 
 // Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.

@@ -65,6 +65,14 @@ inline unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace
   return thread_bits(schedule, space, Role::kKept) | thread_bits(schedule, space, Role::kReduced);
 }
 
+// A block gets `tile` indices of the axis.
+inline void put_in_grid(MappedAxis& axis, int64_t tile) {
+  axis.set(Level::kGrid, kOpen);
+  axis.set(Level::kSerial, tile);
+}
+// Loops of a GPU's threads along axes, outermost first: over their trips, inside over vectors.
+void add_thread_loops(const std::vector<int>& order, StageSchedule& schedule);
+
 // Fill axes[*], loops (global order) and threads.
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads);
 void map_axes_cuda(const Graph& graph, StageSchedule& schedule);

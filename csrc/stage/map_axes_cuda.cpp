@@ -122,9 +122,7 @@ struct Mapper {
     }
     // Threads that no axis uses repeat what others do, and do not store.
     schedule.threads = at_least(std::max(threads, kWarp));
-    for (const Level level : {Level::kSerial, Level::kVector})
-      for (int a : order)
-        if (axis(a).has(level)) schedule.loops.push_back({a, level});
+    add_thread_loops(order, schedule);
   }
 
   void map_main_group() {

@@ -25,11 +25,6 @@ constexpr int64_t kTileElements = 1024;
 // Rows of a tile that are not divided further among threads.
 constexpr int64_t kFewestAlong = 32;
 
-void put_in_grid(MappedAxis& axis, int64_t tile) {
-  axis.set(Level::kGrid, kOpen);
-  axis.set(Level::kSerial, tile);
-}
-
 void walk_strips(MappedAxis& axis, const Dim& length, int strips, int64_t spans) {
   axis.set(Level::kSerial, 1);
   axis.set(Level::kAlong, length);

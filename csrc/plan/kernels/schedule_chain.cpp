@@ -29,8 +29,7 @@ struct BlockMapper {
       MappedAxis& mapped = schedule.axes[a];
       const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
       if (in_load == 0 || in_load * extent <= range) continue;
-      mapped.set(Level::kGrid, kOpen);
-      mapped.set(Level::kSerial, std::max<int64_t>(1, range / in_load));
+      put_in_grid(mapped, std::max<int64_t>(1, range / in_load));
       if (in_load < range && range % in_load != 0) return false;
     }
     return true;
@@ -80,9 +79,7 @@ struct BlockMapper {
              std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads),
              is_contiguous ? pick_vector(order[i]) : 1);
     }
-    for (const Level level : {Level::kSerial, Level::kVector})
-      for (int a : order | std::views::reverse)
-        if (schedule.axes[a].has(level)) schedule.loops.push_back({a, level});
+    add_thread_loops({order.rbegin(), order.rend()}, schedule);
     schedule.threads = threads;
     return true;
   }
